@@ -88,9 +88,9 @@ def _told(error: Exception) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Audit the first model, write its report, and then compare it with the second if asked to."""
-    from biaslib import report, runtime
+    from biaslib import display, runtime
+    from biaslib.display import _own_report, _own_tables
     from biaslib.models.own import load_own
-    from biaslib.report import own_model as plots
     from biaslib.studies import own_model as study
 
     data = options.data or "planted"
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     profile = options.profile or ("paper" if hub else "planted")
     runtime.start(profile)
     if not options.dry_run:
-        plots.require_writable(Path(options.out))
+        _own_report.require_writable(Path(options.out))
     _, folder = study.chosen_data(data, profile)
     if folder is not None:
         print(folder.counts().to_string(index=False))
@@ -118,18 +118,18 @@ def run(options: argparse.Namespace) -> int:
         print(planned.timed(own.model).time)
     if options.dry_run:
         return 0
-    report.use_style()
+    display.use_style()
     found = study.audit(owns[0], profile, **settings)
-    saved = plots.Downloads(found).save(Path(options.out))
+    saved = _own_report.Downloads(found).save(Path(options.out))
     if options.compare:
         other = study.audit(owns[1], profile, **settings)
         try:
             compared = study.compare(found, other)
         except ValueError as error:
             raise ValueError(f"{error}. The first model's report is in {options.out}") from error
-        saved = plots.Downloads(found, compared, other).save(Path(options.out))
+        saved = _own_report.Downloads(found, compared, other).save(Path(options.out))
     print(*saved, sep="\n")
-    print(plots.overview(found))
+    print(_own_tables.overview(found))
     for fault in found.faults.itertuples():
         print(shown(f"{fault.part}: {fault.reason}"), file=sys.stderr)
     return 1 if len(found.faults) or found.scores.empty else 0

@@ -9,8 +9,8 @@ import pandas
 import pytest
 
 from biaslib import inference
-from biaslib.report import text_encoders as plots
 from biaslib.studies import analyses, text_encoders
+from companion import text_encoders as plots
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import social_image

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from biaslib.report import capstone
+from companion import capstone
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = capstone.template()
@@ -159,7 +159,7 @@ def test_the_chapter_s_cell_about_the_template_runs_from_an_empty_folder(tmp_pat
     (cell,) = (c.source for c in cells if "capstone.complete(" in c.source)
     monkeypatch.chdir(tmp_path)
     found = {"capstone": capstone}
-    exec(cell.partition("report.say(")[0], found)
+    exec(cell.partition("display.say(")[0], found)
     assert len(found["lacking"]) == len(capstone.SECTIONS) + 1
 
 

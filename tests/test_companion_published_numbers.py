@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from support.letters import smallest_letters
 
-from biaslib import published, report
+from biaslib import display, published
 from biaslib.published import hamidieh2023, zhou2022
 from companion import published_numbers as chapter
 
@@ -317,7 +317,7 @@ def test_ability_and_bias_are_correlated_over_all_orders_of_the_models():
 
 
 def test_an_axis_of_p_values_has_no_small_raised_figures():
-    report.use_style()
+    display.use_style()
     drawn = io.StringIO()
     chapter.paired_verdicts_figure().savefig(drawn, format="svg")
     assert smallest_letters(drawn.getvalue()) >= 9

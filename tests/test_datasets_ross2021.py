@@ -11,8 +11,8 @@ from support import released
 
 from biaslib import datasets, published
 from biaslib.datasets import ross2021
-from biaslib.report import study1_grounded as plots
 from biaslib.studies import study1_grounded as study
+from companion import study1_grounded as plots
 
 needs_real = pytest.mark.skipif(
     not released.REAL.is_dir(), reason="the files of Ross et al. (2021) are not in ../shared"

@@ -73,11 +73,11 @@ sys.exit(main(sys.argv[2:]))
 """
 NEEDED = {
     "": "biaslib.runtime biaslib.metrics.association biaslib.inference biaslib.published "
-    "biaslib.report.foundations companion.published_numbers",
+    "companion.foundations companion.published_numbers",
     "captions": "biaslib.datasets biaslib.datasets.captions duckdb",
     "models": "biaslib.models.bert biaslib.models.vilt biaslib.models.albef biaslib.datasets "
     "biaslib.studies.text_encoders biaslib.stimuli.pool biaslib.runtime",
-    "planted,models": "plantedworld plantedworld.studies.measures plantedworld.report.measures",
+    "planted,models": "plantedworld plantedworld.studies.measures companion.planted_measures",
     "models,clip": "biaslib.models.open_clip",
     "models,regions": "biaslib.models.detector",
 }

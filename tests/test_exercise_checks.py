@@ -14,11 +14,10 @@ from scipy.spatial import distance
 
 from biaslib import inference
 from biaslib.published import counts
-from biaslib.report import (
+from companion import (
     capstone,
     foundations,
     own_model,
-    reproduction,
     study1_grounded,
     study2_masked,
     study3_clip_audit,
@@ -26,11 +25,13 @@ from biaslib.report import (
     text_encoders,
     what_is_measured,
 )
+from companion import planted_generative as generative
+from companion import planted_measures as measures
+from companion import planted_study1_grounded as planted_study1
+from companion import planted_study3_clip_audit as planted_study3
+from companion import planted_study4_captions as planted_study4
 from companion import published_numbers as published
-from plantedworld.report import generative, measures
-from plantedworld.report import study1_grounded as planted_study1
-from plantedworld.report import study3_clip_audit as planted_study3
-from plantedworld.report import study4_captions as planted_study4
+from companion import what_holds_up as reproduction
 from plantedworld.studies import measures as study
 
 

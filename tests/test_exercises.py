@@ -4,7 +4,7 @@ The convention. An exercise that asks for code is
 
 - a ``{exercise}`` block with a label;
 - then a code cell with the tag ``exercise-check`` and the label as its metadata ``exercise``. Its
-  last line is an expression that gives a ``report.Check``; what stands before it is the blank, such
+  last line is an expression that gives a ``_check.Check``; what stands before it is the blank, such
   as ``answer = ...`` or a function that returns None;
 - then a ``{solution}`` block of the label, whose ```` ```python ```` blocks together replace the
   blank: they define the same names and hold no check.
@@ -166,5 +166,5 @@ def test_the_reading_of_blocks():
     assert exercises(page) == ["ex-a"]
     assert code_of(solutions(page)["ex-a"]) == "x = 3\n\ny = 4\n"
     cell = "x = y = ...\n\nreport.judge((x, y), (3, 4), 'count')"
-    before, after = outcomes("from biaslib import report", cell, code_of(solutions(page)["ex-a"]))
+    before, after = outcomes("from biaslib import display", cell, code_of(solutions(page)["ex-a"]))
     assert (before.passed, after.passed) == (False, True)

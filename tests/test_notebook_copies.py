@@ -130,11 +130,11 @@ def test_the_content_note_is_open_and_comes_first(path):
         assert any("Content note" in quote.get_text() for quote in quotes)
     if notes:
         before = source[1 : source.index(notes[0])]
-        opening = r"(?m)^(try:|import |from |report\.say\(|run = runtime\.start|records = )"
+        opening = r"(?m)^(try:|import |from |display\.say\(|run = runtime\.start|records = )"
         for each in before:
             assert each["cell_type"] == "code"
             assert re.search(opening, "".join(each["source"]))
-            assert not re.search(r"report\.(figure|table)|panel", "".join(each["source"]))
+            assert not re.search(r"display\.(figure|table)|panel", "".join(each["source"]))
 
 
 @each_copy
@@ -202,7 +202,7 @@ def test_prose_cells_show_prose(path):
     for cell in read(path)["cells"]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "code" and len(notebook_copies.split_sentences(text)) > 1:
-            assert text.startswith("# @title In words\nreport.say(")
+            assert text.startswith("# @title In words\ndisplay.say(")
             assert cell["metadata"]["cellView"] == "form"
             assert cell["metadata"]["jupyter"] == {"source_hidden": True}
 
@@ -345,10 +345,12 @@ def test_what_is_not_known_is_refused_by_name(myst, page):
 
 
 def test_a_caption_gets_its_number_and_a_template_its_words(page, book):
-    code = 'report.figure(\n    plot(x),\n    "Short.",\n    name="fig-grounded-effects",\n)'
+    code = 'display.figure(\n    plot(x),\n    "Short.",\n    name="fig-grounded-effects",\n)'
     figure = number(book, "fig-grounded-effects")
     assert f'    "Fig. {figure}. Short.",' in notebook_copies.in_copies(code, page)
-    said = 'report.say("See {{numref}}`fig-grounded-effects`: {x}, [p](../book/profiles.md).", x=1)'
+    said = (
+        'display.say("See {{numref}}`fig-grounded-effects`: {x}, [p](../book/profiles.md).", x=1)'
+    )
     found = notebook_copies.in_copies(said, page)
     assert f"See Fig. {figure}: {{x}}, [p]({repository.address()}/blob/main/" in found
 

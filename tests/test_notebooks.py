@@ -78,7 +78,7 @@ def calls(path, function):
 @each_notebook
 def test_every_figure_has_caption_alt_text_name_and_table(path):
     names = []
-    for call in calls(path, "report.figure"):
+    for call in calls(path, "display.figure"):
         given = {each.arg: each.value for each in call.keywords}
         caption, alt = call.args[1].value, given["alt"].value
         assert len(alt) > 60
@@ -99,19 +99,19 @@ def test_no_figure_is_shown_without_its_words(path):
 @each_notebook
 def test_sayings_are_templates(path):
     """Their values have names: an f-string would compute within the prose."""
-    for call in calls(path, "report.say"):
+    for call in calls(path, "display.say"):
         assert not any(isinstance(node, ast.JoinedStr) for node in ast.walk(call.args[0]))
 
 
 def test_prose_is_left_out_of_the_code_that_is_shown():
-    said = 'mean = 2\nreport.say(\n    """\n    The mean is {mean}.\n    """,\n    mean=mean,\n)'
+    said = 'mean = 2\ndisplay.say(\n    """\n    The mean is {mean}.\n    """,\n    mean=mean,\n)'
     assert shown(said) == "mean = 2"
-    assert shown('report.say("Two.")') == ""
+    assert shown('display.say("Two.")') == ""
     assert shown("%pip install this") == "%pip install this"
     alt = '"Two dots – one is high, "\n    "the other one is low."'
-    figure = f'report.figure(\n    plot(x),\n    "Short.",\n    name="fig-a",\n    alt={alt},\n)'
+    figure = f'display.figure(\n    plot(x),\n    "Short.",\n    name="fig-a",\n    alt={alt},\n)'
     assert shown(figure) == (
-        'report.figure(\n    plot(x),\n    "Short.",\n    name="fig-a",\n    alt="…",\n)'
+        'display.figure(\n    plot(x),\n    "Short.",\n    name="fig-a",\n    alt="…",\n)'
     )
-    told = f'told = """\n{"prose " * 9}\n"""\nif x:\n    told = "None."\nreport.say(told)'
+    told = f'told = """\n{"prose " * 9}\n"""\nif x:\n    told = "None."\ndisplay.say(told)'
     assert shown(told) == 'told = "…"\nif x:\n    told = "None."'

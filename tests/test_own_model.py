@@ -20,17 +20,17 @@ from support import generative_models, repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import __main__ as command_line
-from biaslib import inference, models, report, runtime, stimuli
+from biaslib import display, inference, models, runtime, stimuli
 from biaslib.datasets import DataError
 from biaslib.metrics import caption_association
 from biaslib.models.errors import CapabilityError, CheckpointError
 from biaslib.models.own import OwnModel, load_own
-from biaslib.report import own_model as plots
 from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
 from biaslib.studies.own_model import _counting, _grounding, _nulls, _parts, _plan
 from biaslib.studies.scores import COLUMNS
+from companion import own_model as plots
 from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
 from plantedworld.studies import false_alarms
@@ -409,7 +409,7 @@ def test_a_generative_model_is_asked_for_all_that_it_can_do(tmp_path, monkeypatc
     log_p = found.own.model.mask_log_prob(said, ["purse"])
     assert one["value"] == pytest.approx(log_p[0, 0] - log_p[1, 0], abs=1e-3)
     assert len(found.claims) == 0
-    report.use_style()
+    display.use_style()
     assert "was not seen to look" in plots.html_report(found)
 
 

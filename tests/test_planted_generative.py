@@ -6,10 +6,11 @@ import pytest
 
 import plantedworld
 from biaslib import models, stimuli
-from biaslib.report import Check, table
+from biaslib.display import table
+from companion import planted_generative as plots
+from companion._check import Check
 from plantedworld.models.checkpoints import checkpoint
 from plantedworld.models.prompts import ASKED
-from plantedworld.report import generative as plots
 from plantedworld.studies import generative as study
 
 

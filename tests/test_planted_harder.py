@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from plantedworld.report import harder as plots
+from companion import planted_harder as plots
 from plantedworld.studies import harder
 
 

@@ -8,8 +8,8 @@ from support.panels import assert_shows, choose, opened
 
 import plantedworld
 from biaslib import models, stimuli
+from companion import planted_measures as plots
 from plantedworld.models.oracle import Oracle
-from plantedworld.report import measures as plots
 from plantedworld.studies import measures as study
 
 

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from biaslib import inference, models, runtime
-from biaslib.report import study1_grounded as plots
-from biaslib.report._text import p_text, signed
+from biaslib.display._text import p_text, signed
 from biaslib.studies import study1_grounded as study
+from companion import planted_study1_grounded as verdicts
+from companion import study1_grounded as plots
 from plantedworld.inputs import study1_grounded as planted
-from plantedworld.report import study1_grounded as verdicts
 from plantedworld.studies import study1_grounded as calibration
 
 

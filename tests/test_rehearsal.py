@@ -14,11 +14,11 @@ import transformers
 from support import rehearsal, released
 
 from biaslib import datasets, models, reproduction, runtime
-from biaslib.report import own_model as own_model_plots
-from biaslib.report import study1_grounded as plots
 from biaslib.studies import own_model
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study4_captions as stereotype_selection
+from companion import own_model as own_model_plots
+from companion import study1_grounded as plots
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,14 @@ import pytest
 from matplotlib.figure import Figure
 
 import biaslib
-from biaslib import report, runtime
-from biaslib.report import _figure
-from biaslib.report._text import p_cells
+from biaslib import display, runtime
+from biaslib.display import _figure
+from biaslib.display._text import p_cells
 
 
 def test_tables_have_headings_captions_and_true_minus_signs():
     frame = pandas.DataFrame({"test": ["a<b"], "d": [-0.5], "n": [12_870], "yes": [True]})
-    page = report.table(frame, "Two & two")._repr_html_()
+    page = display.table(frame, "Two & two")._repr_html_()
     assert "<caption>Two &amp; two</caption>" in page
     left = ' style="text-align:left"'
     assert f'<tr><th scope="row"{left}>a&lt;b</th><td' in page
@@ -31,12 +31,12 @@ def test_tables_have_headings_captions_and_true_minus_signs():
 
 
 def test_a_table_that_begins_with_numbers_has_no_headings_of_rows():
-    page = report.table(pandas.DataFrame({"n": [4], "word": ["a"]}), "Numbers")._repr_html_()
+    page = display.table(pandas.DataFrame({"n": [4], "word": ["a"]}), "Numbers")._repr_html_()
     assert '<tr><td class="number">4</td><td style="text-align:left">a</td></tr>' in page
 
 
 def test_a_folded_table_is_one_click_away():
-    page = report.table(pandas.DataFrame({"a": [math.nan]}), "Behind", folded=True)._repr_html_()
+    page = display.table(pandas.DataFrame({"a": [math.nan]}), "Behind", folded=True)._repr_html_()
     assert page.startswith('<details class="table-behind"><summary>Behind</summary>')
     assert "–" in page
 
@@ -45,9 +45,9 @@ def test_a_folded_table_is_one_click_away():
 def two_words():
     drawn = Figure()
     drawn.subplots().plot([0, 1])
-    behind = report.table(pandas.DataFrame({"d": [0.5]}), "Behind")
+    behind = display.table(pandas.DataFrame({"d": [0.5]}), "Behind")
     words = {"name": "fig-two", "alt": 'A line from "left" to right.', "table": behind}
-    return report.figure(drawn, "Two <words>.", **words)
+    return display.figure(drawn, "Two <words>.", **words)
 
 
 @pytest.fixture(params=[True, False], ids=["book", "notebook"])
@@ -73,8 +73,8 @@ def test_a_figure_is_picture_caption_alt_text_and_folded_table(two_words, in_boo
 
 
 def test_what_is_folded_opens_from_its_summary(two_words, in_book):
-    table = report.table(pandas.DataFrame({"word": ["slur"]}), "Words")
-    shown = report.fold("Show: slurs", two_words, table)._repr_mimebundle_()
+    table = display.table(pandas.DataFrame({"word": ["slur"]}), "Words")
+    shown = display.fold("Show: slurs", two_words, table)._repr_mimebundle_()
     page = shown["text/markdown" if in_book else "text/html"]
     assert page.startswith('<details class="table-behind"><summary>Show: slurs</summary>')
     assert page.endswith("</div></details>")
@@ -83,8 +83,8 @@ def test_what_is_folded_opens_from_its_summary(two_words, in_book):
 
 
 def test_a_figure_of_several_parts_folds_a_table_for_each(two_words):
-    tables = [report.table(pandas.DataFrame({"d": [n]}), f"Part {n}") for n in (1, 2)]
-    shown = report.figure(
+    tables = [display.table(pandas.DataFrame({"d": [n]}), f"Part {n}") for n in (1, 2)]
+    shown = display.figure(
         two_words.picture, "2", name="fig-a", alt="Two.", table=tables, invert=False
     )
     assert [f"<summary>Part {n}</summary>" in shown.html() for n in (1, 2)] == [True, True]
@@ -94,24 +94,24 @@ def test_a_figure_of_several_parts_folds_a_table_for_each(two_words):
 
 def test_captions_of_a_marked_figure_name_the_planted_world_once(two_words):
     one = pandas.DataFrame({"d": [1]})
-    tables = [report.table(one, each) for each in ("A", "B, planted world")]
+    tables = [display.table(one, each) for each in ("A", "B, planted world")]
     words = {"name": "fig-a", "alt": "Two.", "table": tables}
     for profile, end in (("planted", ". Planted world"), ("paper", "")):
-        picture = report.marked(Figure(), profile)
-        shown = report.figure(picture, "Two dots.", **words)
+        picture = display.marked(Figure(), profile)
+        shown = display.figure(picture, "Two dots.", **words)
         assert shown.caption == f"Two dots{end}."
         assert [each.caption for each in shown.tables] == [f"A{end}", "B, planted world"]
-        known = report.figure(picture, "Dots of the planted world.", **words)
+        known = display.figure(picture, "Dots of the planted world.", **words)
         assert known.caption == "Dots of the planted world."
 
 
 def test_the_mark_of_a_picture_is_at_its_left_where_a_phone_shows_it():
-    note = report.marked(Figure(), "planted")._suptitle
+    note = display.marked(Figure(), "planted")._suptitle
     assert (note.get_position()[0], note.get_ha()) == (0.01, "left")
 
 
 def test_a_saying_fills_its_template_and_loses_its_indentation():
-    said = report.say(
+    said = display.say(
         """
         Of {row[n words]} words {share:.0%} are *near*,
 
@@ -120,7 +120,7 @@ def test_a_saying_fills_its_template_and_loses_its_indentation():
         row={"n words": 4}, share=0.25, first=1,
     )  # fmt: skip
     assert said.data == "Of 4 words 25% are *near*,\n\n- 1."
-    assert report.say("A set is {a, b}.").data == "A set is {a, b}."
+    assert display.say("A set is {a, b}.").data == "A set is {a, b}."
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_saying_fills_its_template_and_loses_its_indentation():
     [(0.00012, "1.2e−04"), (0.004, "4.0e−03"), (0.006, "0.01"), (0.0, "0.00"), (-0.5, "−0.50")],
 )
 def test_small_numbers_are_not_rounded_to_nothing(number, shown):
-    page = report.table(pandas.DataFrame({"p": [number]}), "Small")._repr_html_()
+    page = display.table(pandas.DataFrame({"p": [number]}), "Small")._repr_html_()
     assert f'<td class="number">{shown}</td>' in page
 
 
@@ -146,7 +146,7 @@ def test_small_numbers_are_not_rounded_to_nothing(number, shown):
 )
 def test_what_rounding_leaves_is_zero_and_p_values_and_probabilities_are_not(column, number, shown):
     frame = pandas.DataFrame({"word": ["a"], column: [number]})
-    page = report.table(frame, "Small")._repr_html_()
+    page = display.table(frame, "Small")._repr_html_()
     assert f'<td class="number">{shown}</td>' in page
 
 
@@ -155,13 +155,13 @@ def test_what_rounding_leaves_is_zero_and_p_values_and_probabilities_are_not(col
     [(0.0499, "p = .050"), (0.0009, "p < .001"), (1.0, "p = 1.000"), (0.3, "p = .300")],
 )
 def test_p_values_in_sentences(p, text):
-    assert report.p_text(p) == text
+    assert display.p_text(p) == text
 
 
 @pytest.mark.parametrize("p", [2, -0.1])
 def test_what_is_no_p_value_is_refused(p):
     with pytest.raises(ValueError, match=f"{p} is no p-value: it must lie between 0 and 1"):
-        report.p_text(p)
+        display.p_text(p)
 
 
 def test_p_values_in_columns_are_their_bounds_where_these_leave_the_level_open():

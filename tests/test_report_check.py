@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from biaslib import report
+from companion import _check
 
 
 class Found:
@@ -60,18 +60,18 @@ class Found:
     ],
 )
 def test_answers_are_judged(answer, expected, passed):
-    found = report.judge(answer, expected, "the mean is over words")
+    found = _check.judge(answer, expected, "the mean is over words")
     assert found.passed is passed
     assert repr(found) == ("Right: well done." if passed else "Not yet: the mean is over words")
 
 
 def test_the_tolerance_is_absolute():
-    assert report.judge(1009.0, 1000, "", tolerance=10).passed
-    assert not report.judge(0.02, 0.01, "", tolerance=0.005).passed
+    assert _check.judge(1009.0, 1000, "", tolerance=10).passed
+    assert not _check.judge(0.02, 0.01, "", tolerance=0.005).passed
 
 
 def test_a_check_is_a_line_of_the_page():
-    assert report.Check(True, "a < b")._repr_html_() == (
+    assert _check.Check(True, "a < b")._repr_html_() == (
         '<p class="check check-right"><strong>Right:</strong> a &lt; b</p>'
     )
 
@@ -92,17 +92,17 @@ def test_a_check_is_a_line_of_the_page():
 )
 def test_verdicts_are_counted_and_the_first_wrong_one_is_hinted_at(answer, told):
     hints = ["one", "two", "three"]
-    found = report.judge_list(answer, [True, False, True], "three truth values", hints)
+    found = _check.judge_list(answer, [True, False, True], "three truth values", hints)
     assert repr(found) == told
 
 
 def test_words_that_are_never_expected_are_asked_for_again():
-    found = report.judge_list(["yes", "perhaps"], ["yes", "no"], "say yes or no")
+    found = _check.judge_list(["yes", "perhaps"], ["yes", "no"], "say yes or no")
     assert repr(found) == "Not yet: say yes or no"
-    found = report.judge_list(np.array(["yes", "yes"]), ["yes", "no"], "say yes or no", "again")
+    found = _check.judge_list(np.array(["yes", "yes"]), ["yes", "no"], "say yes or no", "again")
     assert repr(found) == "Not yet: 1 of 2 are right; again"
 
 
 def test_what_is_no_function_is_asked_for():
-    found = report.judge_function(..., [((1,), 1)], "add them")
+    found = _check.judge_function(..., [((1,), 1)], "add them")
     assert repr(found) == "Not yet: write a function: add them"

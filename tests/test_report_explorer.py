@@ -9,9 +9,8 @@ import pytest
 from PIL import Image
 from support.panels import assert_shows, choose, drawn, numbers, opened
 
-from biaslib import report
-from biaslib.report import _assets
-from biaslib.report._drawing import round_ticks
+from companion import _assets, _drawing, _explorer
+from companion._drawing import round_ticks
 
 MARKS = [
     {"kind": "dots", "x": [-1.0, 0.5], "y": [0.2, 1.4], "label": "words <W>", "group": 1,
@@ -28,7 +27,7 @@ MARKS = [
 def drawing(sentence="Two words.", **changes):
     settings = {"note": "planted world", "table": pandas.DataFrame({"d": [0.5]}), **changes}
     ends = {"x_range": (-2, 2), "y_range": (-0.5, 1.5)}
-    return report.Drawing(
+    return _drawing.Drawing(
         sentence, MARKS, "log-odds", "score", **ends, alt="Dots and bars.", **settings
     )
 
@@ -37,9 +36,9 @@ def drawing(sentence="Two words.", **changes):
 def panel():
     image = Image.new("RGB", (4, 4), "red")
     choices = {"Level": ["word", "sentence"], "Dose": [0, 3]}
-    pictured = drawing("Pictured.", images=[report.picture(image, "a red <square>")])
+    pictured = drawing("Pictured.", images=[_drawing.picture(image, "a red <square>")])
     cases = {("word", 0): drawing(), ("word", 3): [drawing("One."), pictured]}
-    return report.Panel("Tests & levels", choices, cases)
+    return _explorer.Panel("Tests & levels", choices, cases)
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def plotted(browser, tmp_path):
     """Return a function that gives the plot of a drawing as a browser draws it."""
 
     def plot(drawing):
-        panel = report.Panel("One", {"Only": ["one"]}, {("one",): drawing})
+        panel = _explorer.Panel("One", {"Only": ["one"]}, {("one",): drawing})
         with opened(panel, browser, tmp_path) as page:
             return drawn(page).select_one("svg.explorer-plot")
 
@@ -80,7 +79,7 @@ def test_values_stand_where_the_axes_say(plotted):
 @pytest.mark.site
 def test_values_beyond_the_axes_stand_at_their_edge(plotted):
     beyond = {"kind": "dots", "x": [-9.0, 9.0, np.nan], "y": [-9.0, 9.0, 0.0]}
-    shown = report.Drawing("", [beyond], "", "", (0, 1), (0, 1), "")
+    shown = _drawing.Drawing("", [beyond], "", "", (0, 1), (0, 1), "")
     places = [numbers(each["transform"]) for each in plotted(shown).select("path")]
     assert places == [[shown.as_dict()["left"], 254], [466, 26]]
 
@@ -113,12 +112,12 @@ def test_names_of_ticks_get_the_place_they_need(plotted):
 )
 def test_marks_that_do_not_fit_are_named(mark, message):
     with pytest.raises(ValueError, match=message):
-        report.Drawing("", [mark], "", "", (0, 1), (0, 1), "")
+        _drawing.Drawing("", [mark], "", "", (0, 1), (0, 1), "")
 
 
 def test_what_cannot_be_chosen_is_refused(panel):
     with pytest.raises(ValueError, match=r"\('image',\) cannot be chosen in the panel 'Tests'"):
-        report.Panel("Tests", {"Level": ["word"]}, {("image",): drawing()})
+        _explorer.Panel("Tests", {"Level": ["word"]}, {("image",): drawing()})
     with pytest.raises(ValueError, match="cannot be chosen"):
         panel.sentence("word")
 
@@ -168,20 +167,20 @@ def test_what_cases_share_stands_once_on_the_page(panel):
 def test_a_panel_begins_where_it_is_told_and_switches_switch(browser, tmp_path):
     choices = {"Dose": [0, 3], "Level": ["word", "sentence"], "Correct": [False, True]}
     cases = {(3, "sentence", on): drawing(f"Corrected: {on}.") for on in (False, True)}
-    panel = report.Panel("Start", choices, cases, start=(3, "sentence", True))
+    panel = _explorer.Panel("Start", choices, cases, start=(3, "sentence", True))
     with opened(panel, browser, tmp_path) as page:
         assert_shows(page, panel, 3, "sentence", True)
         assert page.get_by_role("slider").input_value() == "1"
         choose(page, panel, 3, "sentence", False)
         assert_shows(page, panel, 3, "sentence", False)
     with pytest.raises(ValueError, match="cannot be chosen"):
-        report.Panel("Start", choices, cases, start=(3, "image", True))
+        _explorer.Panel("Start", choices, cases, start=(3, "image", True))
 
 
 @pytest.mark.site
 def test_dots_name_what_they_are(plotted):
     dots = {"kind": "dots", "x": [0.2, 0.8], "y": [0.5, 0.5], "names": ["purse", "suit & tie"]}
-    shown = plotted(report.Drawing("", [dots], "", "", (0, 1), (0, 1), ""))
+    shown = plotted(_drawing.Drawing("", [dots], "", "", (0, 1), (0, 1), ""))
     assert [each.get_text() for each in shown.select("path title")] == dots["names"]
     assert shown.select("text.explorer-word") == []
 

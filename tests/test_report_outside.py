@@ -14,11 +14,12 @@ from markdown_it import MarkdownIt
 from matplotlib import pyplot
 from support.panels import opened
 
-from biaslib import report, runtime
+from biaslib import display, runtime
 from biaslib.models.own import OwnModel
-from biaslib.report import own_model as plots
-from biaslib.report import study2_masked as bars
 from biaslib.studies import own_model as study
+from companion import _check, _drawing, _explorer
+from companion import own_model as plots
+from companion import study2_masked as bars
 
 HOSTILE = [
     "<script>window.hit = 1</script>",
@@ -84,19 +85,19 @@ def test_as_markdown_these_names_would_load_or_run(place):
 
 
 def test_an_audit_of_a_hostile_name_says_it_and_runs_nothing(named):
-    assert_harmless(rendered(report.say(plots.overview(named)).data))
+    assert_harmless(rendered(display.say(plots.overview(named)).data))
     written = rendered(plots.write_up(named))
     assert_harmless(written)
     assert not BeautifulSoup(written, "html.parser").find_all("a")
     assert " ".join(named.own.given.replace("`", "'").split()) in plots.write_up(named)
     tables = (plots.one_page, plots.not_run_table, plots.forest_table, plots.claim_table)
     for frame in (table(named) for table in tables):
-        assert_harmless(report.table(frame, named.own.given)._repr_html_())
+        assert_harmless(display.table(frame, named.own.given)._repr_html_())
     assert_harmless(plots.Downloads(named)._repr_html_())
 
 
 def test_the_report_of_a_hostile_name_is_one_page_that_loads_nothing(named):
-    report.use_style()
+    display.use_style()
     page = BeautifulSoup(plots.html_report(named), "html.parser")
     (picture,), (style,) = page.find_all("img"), page.find_all("style")
     assert picture["src"].startswith("data:image/png;base64,")
@@ -110,9 +111,9 @@ def test_the_report_of_a_hostile_name_is_one_page_that_loads_nothing(named):
 
 
 def test_a_figure_with_hostile_words_is_one_picture_and_its_words(named):
-    report.use_style()
+    display.use_style()
     text = named.own.given
-    shown = report.figure(plots.forest(named), text, name="fig", alt=text)
+    shown = display.figure(plots.forest(named), text, name="fig", alt=text)
     page = BeautifulSoup(shown.html(), "html.parser")
     assert {each.name for each in page.find_all(True)} == {"figure", "img", "figcaption"}
     assert set(page.img.attrs) == {"src", "alt", "style"}
@@ -128,26 +129,26 @@ def test_tables_problems_stamps_and_checks_escape(text):
     frame = pandas.DataFrame({text: [text, "b"]})
     found = pandas.DataFrame([{"severity": "error", "kind": text, "where": text, "what": text}])
     for shown in (
-        report.table(frame, text, folded=True),
-        report.table(report.problem_table(found), "Problems"),
+        display.table(frame, text, folded=True),
+        display.table(display.problem_table(found), "Problems"),
         runtime.Provenance("planted", weights={text: text}, data={text: text}),
-        report.judge(text, "something else", text),
+        _check.judge(text, "something else", text),
     ):
         assert_harmless(shown._repr_html_())
-        if isinstance(shown, report.Table):  # These stand in pages that are written in Markdown.
+        if isinstance(shown, display.Table):  # These stand in pages that are written in Markdown.
             assert_harmless(rendered(shown._repr_html_()))
 
 
 def test_a_sentence_shows_names_as_they_are():
     for text in HOSTILE:
-        page = rendered(report.say("**{name}** leads, p < .05.", name=text).data)
+        page = rendered(display.say("**{name}** leads, p < .05.", name=text).data)
         assert [each.name for each in elements(page)][:1] == ["p"]
         if "include" not in text:
             assert_harmless(page)
 
 
 def test_dollar_signs_of_labels_are_no_formulas():
-    report.use_style()
+    display.use_style()
     figure = pyplot.figure()
     axes = figure.subplots()
     axes.set_title(HOSTILE[-2])
@@ -166,10 +167,10 @@ def test_a_panel_of_hostile_labels_shows_them(browser, tmp_path):
     ends = ((0, 1), (0, 1))
     frame = pandas.DataFrame({"word": HOSTILE})
     drawings = {
-        (text,): report.Drawing(text, marks, text, text, *ends, text, note=text, table=frame)
+        (text,): _drawing.Drawing(text, marks, text, text, *ends, text, note=text, table=frame)
         for text in HOSTILE
     }
-    panel = report.Panel(HOSTILE[3], {HOSTILE[4]: HOSTILE}, drawings)
+    panel = _explorer.Panel(HOSTILE[3], {HOSTILE[4]: HOSTILE}, drawings)
     with opened(panel, browser, tmp_path) as page:
         for place, text in enumerate(HOSTILE):
             page.get_by_role("combobox").select_option(str(place))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support.panels import assert_shows, choose, opened
 
-from biaslib import inference, report
-from biaslib.report import text_encoders as plots
-from biaslib.report._drawing import histogram
+from biaslib import display, inference
 from biaslib.studies import text_encoders as study
+from companion import text_encoders as plots
+from companion._drawing import histogram
 
 DIVISORS = {1: "n − 1 (ddof 1)", 0: "n (ddof 0)"}
 
@@ -44,8 +44,8 @@ def test_the_page_carries_the_scores(panel, scores_and_random):
             assert sum(relabelled["y"]) == pytest.approx(1, abs=2e-3)
             assert sum(by_words["y"]) == pytest.approx(1, abs=2e-3)
             stretch, sentence = row[column] / row["value"], panel.sentence(*chosen)
-            assert f"d = {report.signed(row[column])}" in sentence
-            assert f"interval {report.signed(stretch * row['low'])} to" in sentence
+            assert f"d = {display.signed(row[column])}" in sentence
+            assert f"interval {display.signed(stretch * row['low'])} to" in sentence
             assert f"{row['n_words']} words a side" in sentence
             assert f"in {row['p_value_words']:.1%} of partitions" in sentence
             assert f"in {sets.p_value(row['value']):.1%} of 101 sets" in sentence

@@ -8,8 +8,8 @@ from support.panels import opened
 
 from biaslib import inference
 from biaslib.metrics import association
-from biaslib.report import foundations
-from biaslib.report._vectors import Vectors
+from companion import foundations
+from companion._vectors import Vectors
 
 X = np.array([[1.0, 0.2], [0.9, 0.5]])
 Y = np.array([[0.3, 1.0], [0.6, 0.8]])

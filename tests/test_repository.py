@@ -277,7 +277,7 @@ def test_import_is_instant_since_it_imports_the_standard_library_alone():
 def test_only_loading_a_model_imports_torch():
     code = (
         "import biaslib.models, biaslib.stimuli, biaslib.published, biaslib.studies.text_encoders, "
-        "biaslib.report, sys; assert 'torch' not in sys.modules; biaslib.models.available()"
+        "biaslib.display, sys; assert 'torch' not in sys.modules; biaslib.models.available()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -12,7 +12,7 @@ from biaslib import published, reproduction
 from biaslib.reproduction._compare import _exchanged, compare_tables
 from biaslib.reproduction._headlines import HEADLINES, judged_headlines
 from biaslib.reproduction._printed import PAPERS, families, printed_tables
-from plantedworld.report import ledger as planted
+from companion import planted_ledger as planted
 
 TEXTS = Path(__file__).parents[2] / "shared" / "papers"
 IMAGINED = ("IDM", "RAM", "BIM")

@@ -9,8 +9,8 @@ import pytest
 from biaslib import published, reproduction, runtime
 from biaslib.errors import InputError
 from biaslib.models import REGISTRY
-from biaslib.report.reproduction import completed
 from biaslib.reproduction import tables_of_run
+from companion.what_holds_up import completed
 
 
 def grounded_scores(**changed):

@@ -27,13 +27,13 @@ from support.browser import Visit, axe_violations, served
 from support.letters import smallest_letters
 
 from biaslib import runtime, stimuli
-from biaslib.report import reproduction as checked
-from biaslib.report import text_encoders as plots
 from biaslib.studies import own_model
 from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
+from companion import planted_ledger as planted_verdicts
+from companion import text_encoders as plots
+from companion import what_holds_up as checked
 from plantedworld import trial
-from plantedworld.report import ledger as planted_verdicts
 from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
 

@@ -18,8 +18,8 @@ import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
 from biaslib.models.images import WithRegions
-from biaslib.report import study1_grounded as plots
 from biaslib.studies import study1_grounded as study
+from companion import study1_grounded as plots
 from plantedworld.inputs import study1_grounded as planted
 
 GENDER = tuple(study.tests().query("group == 'gender'")["test"])

@@ -13,11 +13,11 @@ import plantedworld
 from biaslib import datasets, stimuli
 from biaslib.models import region_files
 from biaslib.models.images import Pictures, pictures
-from biaslib.report import study2_masked as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import study2_masked as study
+from companion import planted_study2_masked as verdicts
+from companion import study2_masked as plots
 from plantedworld.inputs import study2_masked as planted
-from plantedworld.report import study2_masked as verdicts
 from plantedworld.studies import study2_masked as recovery
 
 WOMAN, MAN, PERSON = study.AGENTS

@@ -25,12 +25,12 @@ from biaslib.datasets import DataError, captions, fairface
 from biaslib.metrics import caption_association
 from biaslib.models import processes
 from biaslib.models.images import pictures
-from biaslib.report import study3_clip_audit as plots
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import study3_clip_audit as study
+from companion import planted_study3_clip_audit as verdicts
+from companion import study3_clip_audit as plots
 from plantedworld import corpus as corpus_truth
 from plantedworld.inputs import study3_clip_audit as planted
-from plantedworld.report import study3_clip_audit as verdicts
 from plantedworld.studies import study3_clip_audit as verdict
 from plantedworld.training import clip as recipe
 

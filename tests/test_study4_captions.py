@@ -18,18 +18,19 @@ from scipy.special import log_expit
 from support import rehearsal_stereotype
 
 import plantedworld
-from biaslib import inference, published, report
+from biaslib import display, inference, published
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.models import images
 from biaslib.models.images import loaded, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.published import zhou2022
 from biaslib.published.counts import mcnemar_p
-from biaslib.report import study4_captions as plots
 from biaslib.runtime import Store
 from biaslib.studies import study4_captions as study
+from companion import _check
+from companion import planted_study4_captions as verdicts
+from companion import study4_captions as plots
 from plantedworld.inputs import study4_captions as planted
-from plantedworld.report import study4_captions as verdicts
 from plantedworld.studies import study4_captions as worlds
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "vlstereoset" / vlstereoset.FILE
@@ -1030,7 +1031,7 @@ def test_lmss_is_checked_against_what_it_is_taken_for():
     ]
     assert not any(plots.check_lmss(each).passed for each in wrong)
     good = plots.check_lmss(lambda a, b: log_p(a) - log_p(b))
-    assert isinstance(good, report.Check)
+    assert isinstance(good, _check.Check)
     assert good.passed
     assert plots.check_lmss(lambda a, b: np.log(np.exp(log_p(a)) / np.exp(log_p(b)))).passed
 
@@ -1059,7 +1060,7 @@ def test_table_3_has_its_counts_and_intervals():
     imagined = ["ideal (IDM)", "random (RAM)", "biased (BIM)"]
     assert [each for each in table.index if "(" in each] == imagined
     assert table.loc["random (RAM)", "vlbs, 95% interval"] == "–"
-    assert '<td class="number">1,018</td>' in report.table(table, "Table 3")._repr_html_()
+    assert '<td class="number">1,018</td>' in display.table(table, "Table 3")._repr_html_()
     assert plots.beside_guessing() == {
         "above": "CLIP, ViLT and VisualBERT",
         "below": "FLAVA",

@@ -28,8 +28,8 @@ from biaslib.metrics.caption_association import c_asc, entropy
 from biaslib.metrics.caption_selection import ivlas
 from biaslib.metrics.grounded import grounded
 from biaslib.published import counts
-from biaslib.report import what_is_measured as chapter
 from companion import published_numbers
+from companion import what_is_measured as chapter
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -299,7 +299,7 @@ def test_a_classroom_notebook_has_exercises_and_code_and_no_solution(path):
         for line in block[1].splitlines():
             assert len(line) < 40 or line not in prose
     code = "\n".join("".join(c["source"]) for c in bare["cells"] if c["cell_type"] == "code")
-    assert not re.search(r"^report\.say\(", code, re.M)
+    assert not re.search(r"^display\.say\(", code, re.M)
     for solved in re.findall(r"(?s)\{solution-start\}.*?\{solution-end\}", everything(text)):
         for line in solved.splitlines():
             assert len(line) < 40 or line not in code

@@ -8,10 +8,10 @@ import pytest
 
 from biaslib import inference, runtime, stimuli
 from biaslib.metrics.association import effect_size
-from biaslib.report import text_encoders as plots
 from biaslib.stimuli import pool as word_pools
 from biaslib.studies import analyses
 from biaslib.studies import text_encoders as study
+from companion import text_encoders as plots
 
 
 class ToyEncoder:

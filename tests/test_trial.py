@@ -14,11 +14,11 @@ from scipy import stats
 import plantedworld
 from biaslib import models
 from biaslib.runtime import file_sha256
+from companion import planted_ledger as ledger_rows
+from companion import planted_trial as plots
 from plantedworld import trial
 from plantedworld._seeds import world_seeds
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, shipped
-from plantedworld.report import ledger as ledger_rows
-from plantedworld.report import trial as plots
 from plantedworld.studies import harder
 from plantedworld.training.bert import BertRecipe
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biaslib.report import what_is_measured as chapter
+from companion import what_is_measured as chapter
 
 TABLE = Path(__file__).parents[2] / "shared" / "tables" / "grounded_weat" / "effect_sizes.csv"
 

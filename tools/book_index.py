@@ -100,7 +100,7 @@ def slug(heading: str) -> str:
 
 
 def figure_calls(source: str) -> list[ast.Call]:
-    """Return the calls of ``report.figure`` in a cell, in their order.
+    """Return the calls of ``display.figure`` in a cell, in their order.
 
     Those of the profile ``paper`` alone have no number: the site is built in ``planted``.
     """
@@ -113,7 +113,7 @@ def figure_calls(source: str) -> list[ast.Call]:
     apart = {id(node) for each in of_paper for part in each.body for node in ast.walk(part)}
     nodes = [node for node in ast.walk(tree) if id(node) not in apart]
     calls = [node for node in nodes if isinstance(node, ast.Call)]
-    found = [each for each in calls if ast.unparse(each.func) == "report.figure"]
+    found = [each for each in calls if ast.unparse(each.func) == "display.figure"]
     return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
 

@@ -266,7 +266,7 @@ def _cell(cell: dict, page: Page) -> list[dict]:
 def title(code: str) -> str:
     """Return what stands above a hidden cell.
 
-    >>> title("import numpy as np"), title('report.figure(draw(), "Fig. 1.2. Shares.")')
+    >>> title("import numpy as np"), title('display.figure(draw(), "Fig. 1.2. Shares.")')
     ('# @title Imports', '# @title Fig. 1.2')
     """
     number = re.search(r"Fig\. [\d.]+\d", code)
@@ -276,7 +276,7 @@ def title(code: str) -> str:
         return STAMP
     if re.match(r"(import|from) ", code):
         return "# @title Imports"
-    return IN_WORDS if "report.say(" in code else "# @title Code"
+    return IN_WORDS if "display.say(" in code else "# @title Code"
 
 
 def _markdown(name: str, text: str, page: Page) -> list[dict]:
@@ -308,7 +308,7 @@ def in_copies(text: str, page: Page) -> str:
         r"(?:^#.*\n)*^PROFILE = .*\n", "# PROFILE was chosen in the first cell\n", text, flags=re.M
     )
     text = numbered_captions(text, page.book)
-    if "report.say" not in text:
+    if "display.say" not in text:
         return text
     text = re.sub(r"\{\{(\w[\w:.+-]*)\}\}(?=`)", r"{\1}", text)
     text = ROLE.sub(lambda found: inline(found[0], page) if found["role"] else found[0], text)
@@ -335,15 +335,15 @@ def numbered_captions(text: str, book: Book) -> str:
 def split_sentences(text: str) -> list[str]:
     """Return a cell's code, and each of the sentences with which it ends.
 
-    >>> split_sentences('n = 2\\nreport.say("{n}.", n=n)')
-    ['n = 2', 'report.say("{n}.", n=n)']
+    >>> split_sentences('n = 2\\ndisplay.say("{n}.", n=n)')
+    ['n = 2', 'display.say("{n}.", n=n)']
     """
     try:
         body = ast.parse(text).body
     except SyntaxError:  # a command of the notebook program
         return [text]
     lines, said = text.splitlines(), []
-    while body and _calls(body[-1], "report.say"):
+    while body and _calls(body[-1], "display.say"):
         first = body.pop().lineno - 1
         said.insert(0, "\n".join(lines[first:]).strip())
         del lines[first:]
@@ -356,7 +356,7 @@ def only_draws(text: str) -> bool:
         body = ast.parse(text).body
     except SyntaxError:
         return False
-    return len(body) == 1 and _calls(body[0], "report.figure")
+    return len(body) == 1 and _calls(body[0], "display.figure")
 
 
 def _calls(statement: ast.stmt, function: str) -> bool:

@@ -15,11 +15,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from biaslib import models, report, stimuli  # noqa: E402
-from biaslib.report import text_encoders as plots  # noqa: E402
+from biaslib import display, models, stimuli  # noqa: E402
 from biaslib.runtime import Store  # noqa: E402
 from biaslib.stimuli import pool  # noqa: E402
 from biaslib.studies import text_encoders as study  # noqa: E402
+from companion import text_encoders as plots  # noqa: E402
 
 IMAGE = ROOT / "static" / "social.png"
 TITLE = "What is left of {n} tests of social bias on a real text encoder"
@@ -40,7 +40,7 @@ def four_steps(scores, placed):
     rows = list(plots.ROWS)[::-1]
     names = scores[["test", "level"]].values
     at = [rows.index(test) + plots.LEVELS[level][2] for test, level in names]
-    figure, panels = report.subplots(1, 4, width=10, height=5.25, sharey=True)
+    figure, panels = display.subplots(1, 4, width=10, height=5.25, sharey=True)
     steps = ("Significant tests", *plots.SWITCHES)
     for on, (axes, step) in enumerate(zip(panels, steps, strict=True)):
         found = plots.significant(scores, placed, *(number < on for number in range(3)))
@@ -57,7 +57,7 @@ def four_steps(scores, placed):
 
 def draw(scores, placed, path: Path = IMAGE) -> None:
     """Write the picture."""
-    report.use_style()
+    display.use_style()
     figure = four_steps(scores, placed)
     figure.set_facecolor("white")
     figure.suptitle(TITLE.format(n=len(scores)), size=19, weight="bold")

@@ -1,7 +1,7 @@
 """Sphinx extension: what a notebook's cells put on a page, besides what MyST-NB makes of them.
 
-- Prose stands once on a page. A call of ``report.say`` is left out of the code that is shown, and
-  so are the captions and alt texts of ``report.figure``: the reader meets them below the code.
+- Prose stands once on a page. A call of ``display.say`` is left out of the code that is shown, and
+  so are the captions and alt texts of ``display.figure``: the reader meets them below the code.
 - Pictures that a figure holds become files of the site.
 """
 
@@ -44,7 +44,7 @@ def shorten_cells(app, doctree) -> None:
 def shown(source: str) -> str:
     """Return a cell's code without its prose.
 
-    >>> shown('mean = 2\\n\\nreport.say("The mean is {mean}.", mean=mean)')
+    >>> shown('mean = 2\\n\\ndisplay.say("The mean is {mean}.", mean=mean)')
     'mean = 2'
     """
     try:
@@ -60,9 +60,9 @@ def shown(source: str) -> str:
 
 
 def unsaid(source: str) -> str:
-    """Return a cell's code without its calls of ``report.say``.
+    """Return a cell's code without its calls of ``display.say``.
 
-    >>> unsaid('mean = 2\\nreport.say("The mean is {mean}.", mean=mean)')
+    >>> unsaid('mean = 2\\ndisplay.say("The mean is {mean}.", mean=mean)')
     'mean = 2'
     """
     try:
@@ -80,12 +80,12 @@ def _called(node: ast.AST) -> str:
 
 
 def _says(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and _called(statement.value) == "report.say"
+    return isinstance(statement, ast.Expr) and _called(statement.value) == "display.say"
 
 
 def _texts(tree: ast.Module) -> list[ast.Constant]:
     """Return the captions and alt texts of figures, and templates that were given a name."""
-    calls = [node for node in ast.walk(tree) if _called(node) == "report.figure"]
+    calls = [node for node in ast.walk(tree) if _called(node) == "display.figure"]
     of_figures = [
         each for call in calls for each in [*call.args, *(k.value for k in call.keywords)]
     ]

@@ -1,0 +1,149 @@
+"""The page about a model of one's own: what was asked, its nulls, what was not run, and why."""
+
+import re
+from typing import Any
+
+from biaslib.display._own_report import (
+    Downloads,
+    blocks,
+    html_report,
+    report_figure,
+    require_writable,
+)
+from biaslib.display._own_report import write_up as write_up
+from biaslib.display._own_tables import (
+    FAMILIES,
+    FOREST_HEADS,
+    STUDIES,
+    claim_counts,
+    claim_table,
+    comparison_table,
+    forest,
+    forest_table,
+    grounding_table,
+    not_run_table,
+    one_page,
+    overview,
+    wording_table,
+)
+from companion._check import Check, judge, stopped
+
+__all__ = [
+    "FAMILIES",
+    "FOREST_HEADS",
+    "STUDIES",
+    "Downloads",
+    "blocks",
+    "check_count",
+    "check_reading",
+    "check_swapped",
+    "claim_counts",
+    "claim_table",
+    "comparison_table",
+    "false_alarm_sentence",
+    "forest",
+    "forest_table",
+    "grounding_table",
+    "html_report",
+    "not_run_table",
+    "one_page",
+    "overview",
+    "report_figure",
+    "require_writable",
+    "wording_table",
+    "write_up",
+]
+
+
+def false_alarm_sentence(rate: dict[str, float]) -> str:
+    """Return how many reports on models without planted bias claim anything.
+
+    Parameters
+    ----------
+    rate
+        *reports*, *false*, *share*, *low* and *high*.
+    """
+    return (
+        f"Something is claimed in {rate['false']} of {rate['reports']} reports on tiny models in "
+        f"which nothing was planted ({rate['share']:.1%}; 95% interval {rate['low']:.1%} to "
+        f"{rate['high']:.1%})."
+    )
+
+
+# Exercises
+
+
+def check_count(count: Any) -> Check:
+    """Check how many of 13 independent tests are expected to reject at .05 where nothing is.
+
+    >>> check_count(13 * 0.05)
+    Right: well over half a test on average, so that one rejection of 13 is no news.
+    """
+    right = "well over half a test on average, so that one rejection of 13 is no news."
+    return judge(count, 13 * 0.05, "each test rejects with probability .05", right=right)
+
+
+def check_swapped(share: Any) -> Check:
+    """Check in which share of swapped pairs a model is right that does not look.
+
+    >>> check_swapped(0.5)
+    Right: what a caption is worth by itself stands on both sides.
+    """
+    hint = "write both sums for one pair: do any of their terms differ?"
+    right = "what a caption is worth by itself stands on both sides."
+    return judge(share, 0.5, hint, right=right)
+
+
+VERDICTS = (
+    *(r"\b(un|de-?)?biased\b", r"\bunfair\w*\b", r"\bfair(er|est|ness)?\b"),
+    r"\bfairly\b(?! (small|large|wide|narrow|low|high|near|close|weak|strong|uncertain)\b)",
+    *(r"\bpro(ves?|ved|ven|of)\b", r"\bfree (of|from)\b", r"\b\w+-free\b", r"\bharmless\b"),
+    *(r"\b(rac|sex)is[mt]s?\b", r"\bmisogyn\w+\b", r"\b(bigoted|prejudiced)\b"),
+    r"\b(is|are|was|were|be|seems?|stays?) (\w+ )?(neutral|objective|impartial|equal)\b",
+    *(r"\bno (\w+ )?(bias|association|difference|problems?)\b", r"\bequally\b"),
+    r"\btreat\w*\b(?! as (\w+ ){0,2}(groups?|sets?|units?|samples?|labels?|missing|independent)\b)",
+    *(r"\b(?<!in )(dis)?favou?r(s|ed|ing|able|ite|itism)?\b", r"\bprefer(s|ring)?\b", r"\bready\b"),
+    r"\b(pass(es|ed)?|fail(s|ed)?)\b(?! (through|into|to|on)\b)",
+    *(r"\b(deploy|approv|recommend|trustworth|unproblematic)\w*\b", r"\bfit for\b"),
+    r"\b(clean|spotless|flawless|innocuous|fine|okay)\b(?![- ](tun\w*|data|captions|images|texts))",
+    *(r"\b(thinks?|believes?|hates?|loves?|likes|dislikes?|despises?)\b", r"\bdiscriminat\w*\b"),
+    r"\b(safe|certified|solved|significant bias)\b",
+)
+"""What a score cannot bear, as whole words: FairFace is a name."""
+
+DISCLAIMED = re.compile(
+    r"(\b(not|cannot|never)|n't) (\w+ ){0,3}?(shows?|shown|prov\w+|mean|say|imply|tell|establish)\b"
+    r"[^,.;:!?]*|\bno (verdict|proof|evidence|claim)\b[^,.;:!?]*|\bprov\w+ nothing\b"
+)
+"""A clause that says what does not follow."""
+
+READINGS = ((0.1234, -0.3021, 0.5437), (-0.7146, -1.0219, -0.4038))
+"""Values and intervals that a sentence is tried with; one interval has 0 in it, one has not."""
+
+
+def check_reading(sentence: Any) -> Check:
+    """Check that a function words an interval without words that a score cannot bear.
+
+    >>> check_reading(lambda v, l, h: f"on FairFace we measured {v:.2f} ({l:.2f} to {h:.2f})")
+    Right: value and interval are there, and no verdict on the model.
+    >>> check_reading(lambda v, l, h: f"{v:.2f} ({l:.2f} to {h:.2f}), so it is unbiased")
+    Not yet: 'unbiased' says what the model is: say what was measured, and pass no verdict
+    """
+    for numbers in READINGS:
+        try:
+            text = " ".join(str(sentence(*numbers)).lower().split())
+        except Exception as error:
+            return stopped(error)
+        if not _in_order(text, numbers):
+            return Check(False, "give value, low and high, in this order, with two decimals each")
+        if found := re.search("|".join(VERDICTS), DISCLAIMED.sub(" ", text)):
+            hint = "says what the model is: say what was measured, and pass no verdict"
+            return Check(False, f"'{found[0]}' {hint}")
+    return Check(True, "value and interval are there, and no verdict on the model.")
+
+
+def _in_order(text: str, numbers: tuple[float, ...]) -> bool:
+    """Return whether numbers follow one another in a text, each with two decimals."""
+    there = iter(re.findall(r"(?<![\d.])-?\d*\.\d+", text.replace("−", "-")))
+    shown = (f"{number:.2f}" for number in numbers)
+    return all(any(each in (one, one.replace("0.", ".", 1)) for each in there) for one in shown)

@@ -1,0 +1,431 @@
+"""Study 2 where the answer is known: figures, tables and sentences."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+
+from biaslib.display import (
+    in_words,
+    interval_text,
+    interval_texts,
+    listed,
+    marked,
+    signed,
+    subplots,
+)
+from companion._drawing import Drawing
+from companion._explorer import Panel
+from companion.study2_masked import SHOWN_LEVELS, shown_model
+from plantedworld.studies.measures import mean_over_seeds
+from plantedworld.studies.recovery import partial_rank
+
+SYMBOLS = {"S_PT": "$S_{PT}$", "S_L": "$S_L$", "S_V": "$S_V$"}
+"""How prose and figures write the scores; what follows a comma stays as it is."""
+
+PLACES = {"both": "text and images", "text": "text alone", "images": "images alone"}
+
+GENDER_ALONE = float(np.sqrt(3) / 2)
+"""Rank correlation, with many values, of which half they belong to: the upper one or the lower."""
+
+
+def symbol(level: str) -> str:
+    """Return a score as prose and figures write it.
+
+    >>> symbol("S_PT"), symbol("S_L, no image")
+    ('$S_{PT}$', '$S_L$, no image')
+    """
+    name, *rest = level.split(", ")
+    return ", ".join([SYMBOLS.get(name, name), *rest])
+
+
+def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: float = 3):
+    """Draw what the scores find of a planted bias: its order in part, and not where it was planted.
+
+    The dashed line is :data:`GENDER_ALONE`.
+
+    Parameters
+    ----------
+    recovered
+        Of :func:`plantedworld.studies.study2_masked.recovery`.
+    apart
+        Of :func:`plantedworld.studies.study2_masked.kept_apart`.
+    dose
+        Of the rows of *recovered*.
+    """
+    figure, (left, right) = subplots(1, 2, height=3.4)
+    whole = recovered.query("planted_in == 'both' and dose == @dose")
+    for at, level in enumerate(SHOWN_LEVELS):
+        ranks = whole.loc[whole["level"] == level, "rank"]
+        left.plot([at] * len(ranks), ranks, "o", color="C0", alpha=0.6)
+    left.axhline(GENDER_ALONE, color="0.5", linestyle="--", linewidth=1)
+    names = [symbol(each).replace(", ", ",\n") for each in SHOWN_LEVELS]
+    left.set_xticks(range(len(SHOWN_LEVELS)), names, parse_math=True)
+    left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
+    left.set_title("Is the order found?", fontsize=10)
+    _draw_apart(right, apart, shown_model(recovered["model"].iloc[0], "planted"))
+    return marked(figure)
+
+
+def _draw_apart(axes, apart: pandas.DataFrame, model: str) -> None:
+    """Draw the sizes of S_L and S_V in worlds planted in one place alone."""
+    names = [(place, level) for place in ("text", "images") for level in ("S_L", "S_V")]
+    for name, mark, colour, column in (
+        ("perfect model", "D", "C1", "oracle spread"),
+        (model, "o", "C0", "spread"),
+    ):
+        sizes = apart.groupby(["planted_in", "level"])[column].mean().reindex(names)
+        axes.plot(range(len(names)), sizes, mark, color=colour, label=name)
+    labels = {"text": "captions", "images": "pictures"}
+    told = [f"{symbol(level)}\n{labels[place]}\nalone" for place, level in names]
+    axes.set_xticks(range(len(names)), told, parse_math=True)
+    axes.set(xlim=(-0.5, 3.5), ylabel="size of B (root mean square)")
+    axes.set_ylim(bottom=-0.05)
+    axes.set_title("Is the place found?", fontsize=10)
+    axes.legend(frameon=False, fontsize=9)
+
+
+def rank_table(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
+    """Return the rank correlation with the truth of every source and world."""
+    whole = recovered.query("planted_in == 'both' and dose == @dose")
+    wide = whole.pivot(index="seed", columns="level", values="rank")
+    return wide[list(SHOWN_LEVELS)].rename_axis(columns=None).reset_index()
+
+
+def label_sentence(found: pandas.DataFrame, entities: pandas.DataFrame) -> str:
+    """Return for how many entities a world was planted with the direction of the label.
+
+    Parameters
+    ----------
+    found
+        Of :func:`plantedworld.studies.study2_masked.planted_log_odds`.
+    entities
+        With the columns *entity* and *stereotype*.
+    """
+    labels = entities.set_index("entity")["stereotype"].map({"women": 1, "men": -1})
+    log_odds = found["S_L, no image"]
+    same = (np.sign(log_odds) == labels.reindex(log_odds.index)).sum()
+    return f"{same} of {len(log_odds)} entities were planted with the direction of their label"
+
+
+def worlds_text(beside: pandas.DataFrame) -> str:
+    """Return how many worlds there are of each dose, and where the others are planted.
+
+    Examples
+    --------
+    >>> worlds = [("both", 0, 0), ("both", 3, 0), ("text", 3, 0)]
+    >>> worlds_text(pandas.DataFrame(worlds, columns=["planted_in", "dose", "seed"]))
+    'one for each of the doses 0 and 3; one of dose 3 planted in text alone'
+    """
+    worlds = beside.drop_duplicates(["planted_in", "dose", "seed"])
+    counts = worlds.groupby(["planted_in", "dose"]).size()
+    of_both = counts["both"]
+    parts = [
+        f"{in_words(n)} for {'each of the doses' if len(rows) > 1 else 'dose'} "
+        f"{listed([f'{dose:g}' for dose in rows.index])}"
+        for n, rows in of_both.groupby(of_both)
+    ]
+    parts += [
+        f"{in_words(n)} of dose {dose:g} planted in {place} alone"
+        for (place, dose), n in counts.items()
+        if place != "both"
+    ]
+    return "; ".join(parts)
+
+
+def beside_plot(beside: pandas.DataFrame, dose: float = 3):
+    """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
+
+    from matplotlib.artist import setp
+
+    figure, panels = subplots(2, 2, height=6.4)
+    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    for axes, level in zip(panels.flat, SHOWN_LEVELS, strict=True):
+        rows = whole[whole["level"] == level]
+        axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3.5, alpha=0.5)
+        reach = 1.08 * max(rows[["oracle", "value"]].abs().max().max(), 0.1)
+        axes.plot([-reach, reach], [-reach, reach], color="0.3", linestyle="--", linewidth=1)
+        axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
+        axes.set_title(f"B of {symbol(level)}", fontsize=10, parse_math=True)
+    setp(panels[-1], xlabel="oracle")
+    setp(panels[:, 0], ylabel=shown_model(beside["model"].iloc[0], "planted"))
+    return marked(figure)
+
+
+def beside_table(beside: pandas.DataFrame, dose: float = 3, seed: int = 0) -> pandas.DataFrame:
+    """Return each entity's planted values, the oracle's B and the model's: a row an entity.
+
+    Values have two decimals. What is planted for ``S_L`` without an image is what is planted for
+    ``S_L``, and stands once. Rows are in the order of the log-odds that captions have.
+    """
+    rows = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    rows = rows[rows["seed"] == seed]
+    wide = rows.pivot(index="test", columns="level", values=["planted", "oracle", "value"])
+    names = {"oracle": "oracle", "value": shown_model(rows["model"].iloc[0], "planted")}
+    columns = {}
+    for level in SHOWN_LEVELS:
+        if level in PLANTED:
+            columns[PLANTED[level]] = wide["planted", level]
+        columns |= {f"{level}: {name}": wide[of, level] for of, name in names.items()}
+    table = pandas.DataFrame(columns).sort_values(PLANTED["S_L"]).round(2) + 0.0
+    return table.rename_axis("entity").reset_index()
+
+
+PLANTED = {
+    "S_PT": "planted shift",
+    "S_L": "planted log-odds, captions",
+    "S_V": "planted log-odds, pictures",
+}
+"""What is planted for each score, as columns name it."""
+
+
+def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return :func:`plantedworld.studies.study2_masked.over_seeds` as readers see it."""
+    slopes = found[["slope low", "slope high"]].set_axis(["low", "high"], axis=1)
+    return pandas.DataFrame(
+        {
+            "score": found["level"],
+            "rank correlation": found["mean"],
+            "95% interval": interval_texts(found),
+            "slope": found["slope"],
+            "95% interval of the slope": interval_texts(slopes),
+            "worlds": found["n"],
+        }
+    )
+
+
+def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
+    """Return how often another entity is named, by what was asked: one row a share.
+
+    Shares of fewer than two things are left out.
+    """
+    rows = [table.assign(asked=name) for name, table in found.items()]
+    table = pandas.concat(rows, ignore_index=True)
+    table = table[table["n"] > 1].reset_index(drop=True)
+    return pandas.DataFrame(
+        {
+            "asked": table["asked"],
+            "share": table["statistic"],
+            "count": [f"{c} of {n}" for c, n in zip(table["count"], table["n"], strict=True)],
+            "value": table["value"],
+            "95% interval": interval_texts(table),
+        }
+    )
+
+
+def fits_sentence(biased: pandas.DataFrame, unbiased: pandas.DataFrame, seed: int = 0) -> str:
+    """Return how often the wrong name fits the gender with a bias and without, with intervals.
+
+    Parameters
+    ----------
+    biased, unbiased
+        Of :func:`biaslib.studies.study2_masked.named_shares`, for half-hidden entities.
+    seed
+        Of the two worlds.
+
+    Examples
+    --------
+    >>> row = {"statistic": FITS, "count": 3, "n": 4, "low": 0.2, "high": 0.99}
+    >>> found = pandas.DataFrame([row])
+    >>> fits_sentence(found, found)[:66]
+    'The wrong name fits the gender in 3 of 4 of the half-hidden errors'
+    """
+    one, other = (rows.set_index("statistic").loc[FITS] for rows in (biased, unbiased))
+    told = [f"{row['count']:.0f} of {row['n']:.0f}" for row in (one, other)]
+    ends = [f"{row['low']:.0%} to {row['high']:.0%}" for row in (one, other)]
+    overlap = one["low"] <= other["high"] and other["low"] <= one["high"]
+    apart = "they overlap, and one world cannot tell them apart" if overlap else "they lie apart"
+    return (
+        f"The wrong name fits the gender in {told[0]} of the half-hidden errors, and where nothing "
+        f"is planted in {told[1]} (95% intervals {ends[0]} and {ends[1]}, both of seed {seed}: "
+        f"{apart})."
+    )
+
+
+FITS = "the wrong name fits the gender"
+"""The statistic of :func:`fits_sentence`."""
+
+
+def slope_sentence(found: pandas.DataFrame) -> str:
+    """Return for which scores with an image the slope on the truth lies below 1, with intervals.
+
+    Parameters
+    ----------
+    found
+        Of :func:`plantedworld.studies.study2_masked.over_seeds`.
+    """
+    rows = found.set_index("level").loc[["S_L", "S_V"]]
+    told = {
+        level: f"that of {symbol(level)} ({signed(row['slope'])}, "
+        f"{interval_text(row['slope low'], row['slope high'])})"
+        for level, row in rows.iterrows()
+    }
+    below = [told[level] for level in rows.index[rows["slope high"] < 1]]
+    held = (rows["slope low"] <= 1) & (rows["slope high"] >= 1)
+    open_ = [told[level] for level in rows.index[held]]
+    parts = [f"Of the slopes of scores with an image, {' and '.join(below) or 'none'} does"]
+    parts += [f"{' and '.join(open_)} shows nothing"] if open_ else []
+    return f"{'; '.join(parts)}."
+
+
+def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = True) -> str:
+    """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
+
+    Parameters
+    ----------
+    beside
+        Of :func:`plantedworld.studies.study2_masked.over_worlds`.
+    dose
+        Of its rows.
+    partial
+        Whether the partial rank correlation of S_V is told, too.
+    """
+    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    wide = whole.pivot_table(index=["seed", "test"], columns="level", values=["value", "oracle"])
+    own, exact = wide["value"], wide["oracle"]["S_V"]
+    found = {"blind": [], "own": []}
+    for _, rows in exact.groupby(level="seed"):
+        scores = own.loc[rows.index]
+        found["blind"].append(scores["S_L, no image"].corr(rows, method="spearman"))
+        found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
+    blind, own_part = (mean_over_seeds(found[name]) for name in ("blind", "own"))
+    first = (
+        "An $S_V$ near its true value does not show that it measures what comes from pictures. In "
+        "these worlds captions and pictures carry the same directions, so that the same models' "
+        f"scores *without* a picture have a rank correlation of {blind['mean']:.2f} with the true "
+        "$S_V$."
+    )
+    if not partial:
+        return first
+    return (
+        f"{first} Given those, the partial rank correlation of $S_V$ is {own_part['mean']:.2f} "
+        f"(95% interval {interval_text(own_part['low'], own_part['high'])}, {own_part['n']} "
+        "worlds)."
+    )
+
+
+def dose_plot(recovered: pandas.DataFrame):
+    """Draw how large the bias scores are at each dose: checkpoints, and the oracle's line."""
+    whole = recovered[recovered["planted_in"] == "both"]
+    figure, panels = subplots(1, len(SHOWN_LEVELS), height=3.1, sharey=True)
+    for axes, level in zip(panels, SHOWN_LEVELS, strict=True):
+        rows = whole[whole["level"] == level]
+        exact = rows.groupby("dose")["oracle spread"].mean()
+        axes.plot(exact.index, exact, "D-", color="C1", mfc="none", label="oracle")
+        axes.plot(rows["dose"], rows["spread"], "o", color="C0", alpha=0.7, label="models")
+        axes.set_title(symbol(level), fontsize=9.5, parse_math=True)
+        axes.set(xlabel="dose", xticks=sorted(whole["dose"].unique()))
+    panels[0].set_ylabel("root mean square of B")
+    panels[0].legend(frameon=False, fontsize=9)
+    return marked(figure)
+
+
+def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
+    """Return sizes, rank correlations and slopes by score and dose: means over seeds."""
+    whole = recovered[recovered["planted_in"] == "both"]
+    columns = ["spread", "oracle spread", "rank", "slope", "planted rank", "signs"]
+    means = whole.groupby(["level", "dose"], sort=False)[columns].mean()
+    seeds = whole.groupby(["level", "dose"], sort=False).size().rename("seeds")
+    names = {
+        "level": "score",
+        "spread": "size of B",
+        "oracle spread": "size of the oracle's",
+        "rank": "rank correlation with the oracle",
+        "slope": "slope on the oracle",
+        "planted rank": "rank correlation with what was planted",
+        "signs": "sign right",
+    }
+    table = means.join(seeds).reset_index()
+    doses = table["dose"].map("{:g}".format)
+    return table.assign(dose=doses).rename(columns=names)
+
+
+def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return sizes of S_L and S_V in worlds planted in one place."""
+    return pandas.DataFrame(
+        {
+            "planted in": found["planted_in"].map(PLACES),
+            "score": found["level"],
+            "size of the oracle's B": found["oracle spread"].round(9),
+            "size of the checkpoint's": found["spread"],
+            "rank correlation": found["rank"],
+            "slope": found["slope"],
+            "seed": found["seed"],
+            "n": found["n"],
+        }
+    )
+
+
+def panel(beside: pandas.DataFrame, entities: Sequence[str]) -> Panel:
+    """Return a panel: for an entity and a score, the truth and the models at every dose."""
+    whole = beside[(beside["planted_in"] == "both") & beside["test"].isin(list(entities))]
+    reach = float(np.ceil(whole[["value", "oracle", "planted"]].abs().max().max()))
+    cases = {
+        (entity, level): _drawing(
+            whole[(whole["test"] == entity) & (whole["level"] == level)], entity, level, reach
+        )
+        for entity in entities
+        for level in SHOWN_LEVELS
+    }
+    choices = {"Entity": list(entities), "Score": list(SHOWN_LEVELS)}
+    return Panel("An entity and its true score", choices, cases, without_script=WITHOUT_SCRIPT)
+
+
+WITHOUT_SCRIPT = (
+    "This panel needs JavaScript; of its numbers, the table below the first figure of this page "
+    "holds those of dose 3 and seed 0."
+)
+"""What stands in the place of the panel where no script runs."""
+
+
+def _drawing(rows: pandas.DataFrame, entity: str, level: str, reach: float) -> Drawing:
+    marks, seeds = [], sorted(rows["seed"].unique())
+    for at, seed in enumerate(seeds):
+        part = rows[rows["seed"] == seed].sort_values("dose")
+        x, aside = part["dose"].tolist(), 0.06 * (at - (len(seeds) - 1) / 2)
+        marks += [
+            {"kind": "line", "x": x, "y": _round(part["planted"]), "dashed": True,
+             "label": f"planted, seed {seed}", "group": at},
+            {"kind": "line", "x": x, "y": _round(part["oracle"]),
+             "label": f"oracle, seed {seed}", "group": at},
+            {"kind": "dots", "x": (part["dose"] + aside).tolist(), "y": _round(part["value"]),
+             "label": f"model, seed {seed}", "group": at},
+        ]  # fmt: skip
+    table = pandas.DataFrame(
+        {
+            "dose": rows["dose"],
+            "seed": rows["seed"],
+            "planted": rows["planted"].round(2),
+            "oracle": rows["oracle"].round(2),
+            "model": rows["value"].round(2),
+        }
+    ).sort_values(["dose", "seed"], ignore_index=True)
+    return Drawing(
+        _panel_sentence(rows, entity, level),
+        marks,
+        "dose",
+        f"B of {level}",
+        (-0.2, float(rows["dose"].max()) + 0.2),
+        (-reach, reach),
+        f"For each seed a line of the oracle's B and a dashed one of what was planted on {entity}, "
+        "by dose, with a dot for each trained model.",
+        table,
+        note="planted world",
+        x_ticks={float(dose): f"{dose:g}" for dose in sorted(rows["dose"].unique())},
+    )
+
+
+def _panel_sentence(rows: pandas.DataFrame, entity: str, level: str) -> str:
+    top = rows[rows["dose"] == rows["dose"].max()]
+    first = top.sort_values("seed").iloc[0]
+    zero = rows.loc[rows["dose"] == 0, "value"].abs()
+    floor = f" Without any bias, up to {zero.max():.2f} in size." if len(zero) else ""
+    return (
+        f"{entity}, B of {level} at dose {first['dose']:g}, seed {first['seed']}: planted "
+        f"{signed(first['planted'])}, oracle {signed(first['oracle'])}, model "
+        f"{signed(first['value'])}.{floor}"
+    )
+
+
+def _round(values: pandas.Series) -> list[float]:
+    return [round(float(value), 3) + 0.0 for value in values]

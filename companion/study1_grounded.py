@@ -1,0 +1,819 @@
+"""Figures, tables, the panel and the checks of the chapter on grounded association tests."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+
+from biaslib import inference, published, stimuli
+from biaslib.display._style import COLOURS, dots, marked, subplots
+from biaslib.display._tables import Table, problem_table, require_paper
+from biaslib.display._tables import table as table_of
+from biaslib.display._text import LEVEL, TESTS, p_text, signed, undecided
+from biaslib.display._text import listed as listed  # A notebook takes it from here.
+from biaslib.metrics.association import association
+from biaslib.studies import study1_grounded as study
+from companion._check import SAMPLED, Check, items_of, judge_function, values_of
+from companion._drawing import Drawing, steps
+from companion._explorer import Panel
+
+NAMES = {
+    "visualbert": "VisualBERT",
+    "vilbert": "ViLBERT",
+    "lxmert": "LXMERT",
+    "vl-bert": "VL-BERT",
+    "bert": "BERT",
+    "oracle": "oracle",
+}
+TINY = NAMES | {name: f"tiny-{NAMES[name]}" for name in (*study.MODELS, "bert")}
+"""Names of the models of the planted world, which are no released ones."""
+
+LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
+LETTERS = {letter: level for level, letter in LEVELS.items()}
+MASKS = {"words": "T", "persons": "I"}
+MARKS = ("o", "s", "^", "D")
+BOUNDED = "(*)"
+"""Stands in place of a star where bounds of p lie on both sides of .05."""
+
+
+# The tests, and the six sets of each
+
+
+def test_table() -> pandas.DataFrame:
+    """Return what the 13 tests compare, and how many Google images Table 1 lists for each."""
+    printed = published.table("ross2021", 1).query("source == 'google'").set_index("test")
+    rows = []
+    for name in study.tests()["test"]:
+        labels = stimuli.association_test(name).labels
+        targets, attributes = (
+            f"{_short(labels[first])} / {_short(labels[second])}" for first, second in ("XY", "AB")
+        )
+        row = {"test": name, "targets X / Y": targets, "attributes A / B": attributes}
+        rows.append(row | {"images": int(printed.at[name, "images"])})
+    return pandas.DataFrame(rows)
+
+
+def _short(label: str) -> str:
+    """Return what a set holds without the words that all sets have.
+
+    >>> _short("names of men"), _short("African American names"), _short("words for competence")
+    ('men', 'AA', 'competence')
+    """
+    for long, short in SHORT.items():
+        label = label.replace(long, short)
+    return label
+
+
+SHORT = {
+    **{"European American names": "EA", "African American names": "AA", "names of ": ""},
+    **{"near-antonyms of the ": "opposite of the ", "words of the ": "", "words for ": ""},
+    **{"'angry Black woman' stereotype": "stereotype", " words": ""},
+    "occupations held mostly by": "jobs of",
+}
+"""What stands for a longer label, in the order in which they are replaced."""
+
+
+# The name says what the rows are; it is not a test for pytest to collect.
+test_table.__test__ = False
+
+PLACES_OF_SETS = {
+    **{"X": (0.6, 1.0), "Y": (0.6, 0.0)},
+    **{"Ax": (2.85, 1.0), "Bx": (5.0, 1.0), "Ay": (2.85, 0.0), "By": (5.0, 0.0)},
+}
+
+
+def set_table(name: str) -> pandas.DataFrame:
+    """Return the six sets of a test: what they hold, and whom their pictures show."""
+    test = stimuli.association_test(name)
+    rows = []
+    for key in study.SETS:
+        group = key if key in "XY" else key[1].upper()
+        people = test.labels[group].removeprefix("names of ")
+        words = {"words": test.labels[key[0]], "pictures of": people}
+        rows.append({"set": key} | words | {"n words": len(getattr(test, key[0]))})
+    return pandas.DataFrame(rows)
+
+
+COMPARED = {
+    "Experiment 1\neach group with all pictures": [("X", "xy", "C0"), ("Y", "xy", "C1")],
+    "Experiment 2\neach group with its own": [("X", "x", "C0"), ("Y", "y", "C1")],
+    "Experiment 3\nown against exchanged": [
+        *[("X", "x", "C0"), ("Y", "y", "C1")],
+        *[("X", "y", "C0"), ("Y", "x", "C1")],
+    ],
+}
+
+
+def six_sets_figure(name: str = "occupation-gender"):
+    """Draw the six sets of a test, and which of them each experiment compares."""
+    labels = stimuli.association_test(name).labels
+    said = {target: textwrap.fill(labels[target], 12) for target in "XY"}
+    for group in "xy":
+        people = labels[group.upper()].removeprefix("names of ")
+        for kind in "AB":
+            said[f"{kind}{group}"] = f"{textwrap.fill(labels[kind], 22)}\nwith pictures of {people}"
+    figure, axes = subplots(2, 1, height=3.7, gridspec_kw={"height_ratios": [1.2, 1]})
+    _boxes(axes[0], said)
+    axes[1].axis("off")
+    for place, (title, pairs) in enumerate(COMPARED.items()):
+        small = axes[1].inset_axes((0.34 * place, 0, 0.31, 0.8))
+        _boxes(small, dict.fromkeys(said, ""))
+        small.set_title(title, fontsize=9)
+        for number, (target, groups, colour) in enumerate(pairs):
+            for group in groups:
+                _arrow(small, target, group, colour, dashed=number > 1)
+    return figure
+
+
+def _boxes(axes, said: dict[str, str]) -> None:
+    axes.axis("off")
+    axes.set(xlim=(0, 6), ylim=(-0.5, 1.5))
+    for key, (x, y) in PLACES_OF_SETS.items():
+        colour = "C0" if key in ("X", "Ax", "Bx") else "C1"
+        box = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": colour, "lw": 1.6}
+        text = f"{key}\n{said[key]}" if said[key] else key
+        axes.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box, zorder=3)
+
+
+def _arrow(axes, target: str, group: str, colour: str, dashed: bool) -> None:
+    """Draw an arrow from a target set to a pair of attribute sets."""
+    start, end = PLACES_OF_SETS[target][1], PLACES_OF_SETS[f"A{group}"][1]
+    line = {"arrowstyle": "->", "color": colour, "lw": 1.6, "ls": "--" if dashed else "-"}
+    shift = 0.06 if target == "X" else -0.06
+    axes.annotate("", (2.35, end + shift), (1.1, start + shift), arrowprops=line)
+
+
+# The twelve embeddings of Table 2
+
+
+def twelve_embeddings() -> dict[int, np.ndarray]:
+    """Return twelve embeddings with the numbers of the paper's Table 2b, made up for an exercise.
+
+    The first coordinate is the word's gender or occupation, the second what the picture adds, the
+    third is noise.
+
+    Examples
+    --------
+    >>> sorted(twelve_embeddings())[-1], twelve_embeddings()[1].shape
+    (12, (3,))
+    """
+    rng = np.random.default_rng(2)
+    lean = {1: 1, 2: 1, 3: -1, 4: -1} | dict.fromkeys(range(5, 9), 0.7)
+    lean |= dict.fromkeys(range(9, 13), -0.7)
+    shown = {2: -1, 3: 1, 4: -1, 1: 1, 5: 1, 6: 1, 7: -1, 8: -1, 9: 1, 10: 1, 11: -1, 12: -1}
+    return {
+        k: np.array([lean[k], 0.5 * shown[k], 1.0]) + 0.1 * rng.normal(size=3) for k in sorted(lean)
+    }
+
+
+# What is missing
+
+
+def left_sentence(inputs: study.Inputs) -> str:
+    """Return how many of the images are there, and which tests are not run."""
+    if inputs.asked.empty:
+        (images,) = {
+            id(sets.images): sets.images for each in inputs.values() for sets in each
+        }.values()
+        return f"No image is missing: all {len(set(images.ids)):,} are drawn by the package."
+    left, n = inputs.left["images_left"].sum(), inputs.left["n_images"].sum()
+    run = (inputs.asked["outcome"] == "run").sum()
+    uneven = (inputs.problems["kind"] == "sets are unbalanced").sum()
+    without = [NAMES[name] for name in study.MODELS if name not in inputs]
+    told = f" Without any test: {', '.join(without)}." if without else ""
+    return (
+        f"Of {len(inputs.asked)} tests asked for, counted by source and level, {run} are run. "
+        f"Counted by file and set, {left:,} of {n:,} images are there and can be opened. "
+        f"Pairs of sets that are compared although they are unbalanced: {uneven}.{told}"
+    )
+
+
+def asked_table(asked: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what became of every test that was asked for, level by level."""
+    cells = asked.groupby(["source", "test", "level"], sort=False)["outcome"].agg("; ".join)
+    wide = cells.unstack("level").reindex(columns=list(LEVELS)).rename(columns=LEVELS)
+    place = {name: at for at, name in enumerate(study.tests()["test"])}
+    wide = wide.reset_index().rename_axis(columns=None)
+    wide = wide.sort_values("test", key=lambda tests: tests.map(place))
+    return wide.sort_values("source", kind="stable")
+
+
+def left_table(left: pandas.DataFrame) -> pandas.DataFrame:
+    """Return images left, of all, in the sets of every file, and the levels at which it is run."""
+    counts = [f"{row.images_left}/{row.n_images}" for row in left.itertuples()]
+    keys = ["source", "test", "file", "run"]
+    wide = left.assign(cell=counts).pivot(index=keys, columns="set", values="cell")
+    wide = wide.reindex(columns=list(study.SETS)).fillna("none").reset_index()
+    return wide[["source", "test", "file", *study.SETS, "run"]].rename(columns={"run": "run at"})
+
+
+def missing_tables(inputs: study.Inputs) -> list[Table]:
+    """Return what became of the tests that were asked for; nothing where nothing can be missing."""
+    if inputs.asked.empty:
+        return []
+    left = "Images left of all in every set, and the levels at which each test is run"
+    return [
+        table_of(asked_table(inputs.asked), "Tests asked for, and what became of each level"),
+        table_of(problem_table(inputs.problems), "What is wrong with the files"),
+        table_of(left_table(inputs.left), left, folded=True),
+    ]
+
+
+# Tables of scores
+
+
+def mark(scores: pandas.DataFrame) -> str:
+    """Return what a caption ends with: whether its scores are of the planted world."""
+    return " Planted world." if profile_of(scores) == "planted" else ""
+
+
+def with_intervals(scores: pandas.DataFrame, drawn: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the scores that have an interval in another run of the same, with it."""
+    keys = ["model", "test", "level", "experiment"]
+    return scores.drop(columns=["low", "high"]).merge(drawn[[*keys, "low", "high"]], on=keys)
+
+
+def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return every effect size for looking one up: a row a test, level and run, a column a model.
+
+    A star where p is below .05 with every text and its image as a unit, as in the released code, in
+    Experiment 3 attribute words; in brackets where the bounds of p leave that open.
+
+    Parameters
+    ----------
+    scores
+        Of :func:`biaslib.studies.study1_grounded.run`, of either variant, with *domain*.
+    """
+    whose = scores["statistic"].where(scores["experiment"] == 3, "").str.partition(" of ")[2]
+    runs = _runs(scores) + whose.map(lambda targets: f", {targets}" if targets else "")
+    runs += np.where(scores["domain"] == "in domain", ", in domain", "")
+    return _wide(scores.assign(run=runs), ["test", "level", "run"])
+
+
+def stars(scores: pandas.DataFrame) -> str:
+    """Return what the stars of :func:`score_table` mean, and where there are none.
+
+    >>> stars(pandas.DataFrame({"p_value": [0.01], "domain": ["out of domain"]}))
+    '* p < .05, texts as units'
+    """
+    bounds = zip(*_bounded(scores), strict=True)
+    parts = ["* p < .05, texts as units"]
+    if "p_value_words" in scores and (scores["experiment"] == 3).any():
+        parts[0] += ", attribute words in Experiment 3"
+    if any(_star(*each) == BOUNDED for each in bounds):
+        parts.append(f"{BOUNDED} p is known by bounds only, which lie on both sides of .05")
+    if scores.loc[scores["domain"] == "in domain", "p_value"].isna().any():
+        parts.append("no p computed in domain")
+    return "; ".join(parts)
+
+
+def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Table]:
+    """Return the scores as the released code computes them, and in ``paper`` what is wrong.
+
+    Parameters
+    ----------
+    released
+        Scores of ``variant="released"``; empty where it was not run.
+    inputs
+        What the released variant read.
+    """
+    if released.empty:
+        return []
+    caption = f"Effect sizes as the released code computes them; {stars(released)}.{mark(released)}"
+    found = [table_of(score_table(released), caption, folded=True)]
+    if profile_of(released) == "paper":
+        wrong = "What is wrong with images and region files of this run"
+        found.append(table_of(problem_table(inputs.problems), wrong))
+    return found
+
+
+def beside_tables(**runs: pandas.DataFrame) -> list[Table]:
+    """Return tables of scores beside the printed ones, of runs in ``paper`` alone.
+
+    Parameters
+    ----------
+    **runs
+        Scores by how they were run; those of the planted world are left out.
+    """
+    return [
+        table_of(beside_printed(scores), f"Effect sizes {how}, and as printed", folded=True)
+        for how, scores in runs.items()
+        if len(scores) and profile_of(scores) == "paper"
+    ]
+
+
+def differences_table() -> pandas.DataFrame:
+    """Return where paper and released code of study 1 differ, and what each variant does.
+
+    In brackets, what ``variant="released"`` does where that is not the same as the code.
+    """
+    table = published.released_differences()
+    here = table.pop("released_variant").str.removeprefix("the same").str.lstrip(",: ")
+    here = here.mask([b in a for a, b in zip(table["code"], here, strict=True)], "")
+    table["code"] += here.where(here == "", " [here: " + here + "]")
+    table["model"] = table["model"].map(lambda name: NAMES.get(name, name))
+    places = table["where"].str.removeprefix("1622980 ")
+    table["where"] = places.str.replace("/", "/\N{ZERO WIDTH SPACE}")
+    named = {"subject": "what", "paper": "the paper", "code": "the released code"}
+    return table.rename(columns=named | {"paper_variant": 'variant="paper"'})
+
+
+def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
+    found, names = zip(rows["value"], *_bounded(rows), strict=True), names_of(rows)
+    cells = rows.assign(
+        cell=[_number(value) + _star(*p) for value, *p in found],
+        level=rows["level"].map(LEVELS),
+        model=rows["model"].map(names),
+    )
+    order = list(study.tests()["test"])
+    wide = cells.pivot_table(index=by, columns="model", values="cell", aggfunc="first", sort=False)
+    wide = wide[[name for name in names.values() if name in wide]].reset_index()
+    return wide.sort_values("test", key=lambda tests: tests.map(order.index), kind="stable")
+
+
+def _number(value: float) -> str:
+    return "–" if pandas.isna(value) else signed(value)
+
+
+def _bounded(rows: pandas.DataFrame, units: str = "") -> list[pandas.Series]:
+    """Return p-values with their lower and upper bounds: p itself where there are none."""
+    p = rows[f"p_value{units}"]
+    ends = f"p_low{units}", f"p_high{units}"
+    return [p, *(rows[end].fillna(p) if end in rows else p for end in ends)]
+
+
+def _star(p_value: float, low: float, high: float) -> str:
+    if undecided(low, high):
+        return BOUNDED
+    return "*" if p_value < LEVEL else ""
+
+
+def _significant(lows: Sequence[float], highs: Sequence[float]) -> int | str:
+    """Return how many p-values with these bounds are below .05; from how many to how many."""
+    least, most = (int((np.asarray(each) < LEVEL).sum()) for each in (highs, lows))
+    return least if least == most else f"{least} to {most}"
+
+
+def _in_both_domains(scores: pandas.DataFrame) -> pandas.DataFrame:
+    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
+    sides = rows.groupby(["model", "test", "experiment", "level"])["domain"].transform("nunique")
+    return rows[sides == len(study.DOMAINS)]
+
+
+def domain_sentence(scores: pandas.DataFrame) -> str:
+    """Return the mean absolute effect size on either side, of what is compared."""
+    rows = _in_both_domains(scores)
+    if rows.empty:
+        return "No test has images both in and out of domain; there is nothing to compare."
+    size = rows["value"].abs().groupby(rows["domain"]).mean()
+    out, own = (f"{size[domain]:.2f}" for domain in study.DOMAINS)
+    return (
+        f"Over the {len(rows) // 2} effect sizes that exist both in and out of domain, of "
+        f"{' and '.join(rows['test'].unique())}, the mean absolute size is {out} out of domain "
+        f"and {own} in domain."
+    )
+
+
+MASKED = {"none": "", "words": ", words hidden", "persons": ", people hidden"}
+
+
+def _runs(scores: pandas.DataFrame) -> pandas.Series:
+    """Return what each row is a run of: an experiment, and what is hidden."""
+    return "Experiment " + scores["experiment"].astype(str) + scores["masking"].map(MASKED)
+
+
+def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many tests stay significant as more is asked of them.
+
+    Every text with an image as a unit, as in the released code; target words as units; and these
+    after Holm's correction over all tests of the row. Experiment 3 always has attribute words.
+
+    Parameters
+    ----------
+    scores
+        Of :func:`biaslib.studies.study1_grounded.run`, with *p_value* and *p_value_words*.
+        Where bounds of p leave open whether it is below .05, a count is from how many to how many.
+    """
+    rows = []
+    for run, part in scores.groupby(_runs(scores), sort=False):
+        words = [each.dropna() for each in _bounded(part, "_words")[1:]]
+        counts = {
+            "tests": len(part),
+            "p < .05, texts as units": _significant(*_bounded(part)[1:]),
+            "words as units": _significant(*words),
+            "words, and Holm": _significant(*(inference.adjust(each, "holm") for each in words)),
+        }
+        rows.append({"run": run} | counts)
+    return pandas.DataFrame(rows)
+
+
+# What the paper prints
+
+
+def printed_effects() -> pandas.DataFrame:
+    """Return the effect sizes of Tables 3 and 4 as printed, one behind the other in each cell."""
+    table = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
+    keys = ["kind", "test", "level"]
+    wide = table.pivot_table(
+        index=keys, columns="model", values="printed", aggfunc=" / ".join, sort=False
+    )
+    return wide.reset_index()
+
+
+def printed_significant() -> pandas.DataFrame:
+    """Return how many tests Table 7 counts as significant: *what*, *significant*, *total*."""
+    table = published.table("ross2021", 7).dropna(subset=["significant"])
+    masks = {"T": "words hidden", "I": "people hidden"}
+    what = table["level"].map(masks).fillna("Experiment " + table["experiment"].astype(str))
+    found = table.assign(what=what).groupby("what", sort=False)[["significant", "total"]].sum()
+    return found.astype(int).reset_index()
+
+
+def printed_sizes() -> pandas.DataFrame:
+    """Return the printed effect sizes of Experiments 1 and 2 with *size*, their absolute values."""
+    every = pandas.concat([published.table("ross2021", number) for number in (3, 4, 6)])
+    rows = every[every["level"].isin(list(LETTERS)) & every["effect_size"].notna()]
+    return rows.assign(size=rows["effect_size"].abs())
+
+
+def headlines() -> dict[str, object]:
+    """Return what the paper's tables amount to, for the sentences on what was found.
+
+    ``first``, ``second``, ``words`` and ``persons`` are rows of :func:`printed_significant`;
+    ``size`` the mean absolute effect size by experiment, Google's images, and ``effects`` how many
+    are printed, which leaves out a dash that Table 7 counts; ``out`` and ``own`` those
+    of the tests that Table 6 has as well, out of domain and in domain; ``images`` the images that
+    Table 1 lists by source; ``levels`` the significant tests of Experiment 1 by level, of
+    ``a_level`` each; ``least`` those of the model that has fewest, of ``a_model``; ``fewest`` and
+    ``most`` those of a model with words hidden.
+    """
+    counts = printed_significant().set_index("what").to_dict("index")
+    sizes = printed_sizes()
+    google = sizes["source"] == "google"
+    shared = sizes["test"].isin(sizes.loc[~google, "test"])
+    table = published.table("ross2021", 7)
+    first = table[table["experiment"] == 1].groupby("level", sort=False)["significant"].sum()
+    hidden = table[table["level"] == "T"].dropna(subset=["significant"])
+    by_column = hidden.groupby("column")["significant"].sum()
+    images = published.table("ross2021", 1).groupby("source", sort=False)["images"].sum()
+    return {
+        "first": counts["Experiment 1"],
+        "second": counts["Experiment 2"],
+        "words": counts["words hidden"],
+        "persons": counts["people hidden"],
+        "size": sizes[google].groupby("experiment")["size"].mean().to_dict(),
+        "effects": sizes[google].groupby("experiment")["size"].size().to_dict(),
+        "out": sizes.loc[google & shared, "size"].mean(),
+        "own": sizes.loc[~google, "size"].mean(),
+        "levels": {LETTERS[letter]: int(n) for letter, n in first.items()},
+        "a_level": int(table.query("experiment == 1 and level == 'W'")["total"].sum()),
+        "least": int(table[table["experiment"] == 1].groupby("column")["significant"].sum().min()),
+        "a_model": counts["Experiment 1"]["total"] // len(study.MODELS),
+        "fewest": int(by_column.min()),
+        "most": int(by_column.max()),
+        "images": images.to_dict(),
+    }
+
+
+def leaning(tests: str | Sequence[str], experiment: int = 1) -> str:
+    """Return how many printed effect sizes of tests are positive, and their mean, for a sentence.
+
+    >>> leaning("DB-competent-race")
+    '12 of 12 effects are positive, with a mean d of 1.22'
+    """
+    names = [tests] if isinstance(tests, str) else list(tests)
+    sizes = printed_sizes().query("source == 'google' and experiment == @experiment")
+    d = sizes.loc[sizes["test"].isin(names), "effect_size"]
+    return f"{(d > 0).sum()} of {len(d)} effects are positive, with a mean d of {signed(d.mean())}"
+
+
+def printed_effects_figure():
+    """Draw every printed effect size of Experiments 1 and 2: a row a test, colours for levels."""
+    sizes = printed_sizes().query("source == 'google'")
+    names = list(study.tests()["test"])[::-1]
+    models = list(dict.fromkeys(sizes["model"]))
+    figure, axes = subplots(1, 2, height=4.3, sharey=True)
+    for experiment, each in zip((1, 2), axes, strict=True):
+        for number, letter in enumerate(LETTERS):
+            for place, model in enumerate(models):
+                wanted = (sizes["experiment"] == experiment) & (sizes["level"] == letter)
+                part = sizes[wanted & (sizes["model"] == model)]
+                heights = part["test"].map(names.index) + 0.24 * (1 - number)
+                style = {"color": COLOURS[number], "marker": MARKS[place], "s": 17, "alpha": 0.85}
+                each.scatter(part["effect_size"], heights, **style)
+        each.axvline(0, color="0.35", linewidth=1)
+        each.axhline(6.5, color="0.6", linewidth=0.8, linestyle=":")
+        each.set(xlim=(-2.1, 2.1), xlabel="effect size d")
+        each.set_title(f"Experiment {experiment}", fontsize=10.5)
+        each.tick_params(labelsize=9)
+    axes[0].set_yticks(range(len(names)), [TESTS[name] for name in names])
+    blank = [
+        axes[0].plot([], [], "o", color=COLOURS[n], label=f"{LETTERS[letter]}")[0]
+        for n, letter in enumerate(LETTERS)
+    ]
+    blank += [
+        axes[0].plot([], [], MARKS[n], color="0.4", label=model)[0]
+        for n, model in enumerate(models)
+    ]
+    figure.legend(
+        handles=blank,
+        loc="outside upper center",
+        frameon=False,
+        ncols=7,
+        fontsize=8.5,
+        columnspacing=0.9,
+        handletextpad=0.2,
+    )
+    return figure
+
+
+def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return effect sizes beside those of Tables 3, 4 and 5, whose masks are of Experiment 3.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of the planted world, which does not stand beside published numbers.
+    """
+    require_paper(scores)
+    hidden = scores["masking"] != "none"
+    rows = scores[np.where(hidden, scores["level"] == "sentence", scores["experiment"] < 3)]
+    letters = rows["masking"].map(MASKS).fillna(rows["level"].map(LEVELS))
+    ours = rows.assign(model=rows["model"].map(NAMES), level=letters)
+    ours["experiment"] = rows["experiment"].where(rows["masking"] == "none", 3)
+    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4, 5)])
+    keys = ["experiment", "test", "level", "model"]
+    joined = ours[[*keys, "value"]].merge(printed[[*keys, "effect_size"]], on=keys, how="left")
+    difference = joined["value"] - joined["effect_size"]
+    joined = joined.assign(difference=difference)
+    return joined.rename(columns={"value": "d here", "effect_size": "d printed"})
+
+
+# Figures
+
+
+def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment: int = 1):
+    """Draw effect sizes of all tests, a mark a model; filled where p of texts is below .05."""
+    rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
+    names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
+    figure, axes = subplots(height=0.27 * len(names) + 1.3)
+    for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
+        heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
+        colour, mark = COLOURS[number], MARKS[number % len(MARKS)]
+        name = names_of(scores)[model]
+        dots(axes, heights, part, colour, mark, name, part["p_value"] < 0.05)
+    axes.axvline(0, color="0.35", linewidth=1)
+    axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
+    axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return marked(figure, profile_of(scores))
+
+
+def exact_text(p_value: float, n_x: int, n_y: int) -> str:
+    """Return an exact p-value of a relabelling for a sentence: whether it could be smaller.
+
+    >>> exact_text(1 / 12_870, 8, 8), exact_text(0.25, 8, 8)
+    ('0.00008 (1 in 12,870, the smallest possible)', '0.25000')
+    """
+    n = math.comb(n_x + n_y, n_x)
+    least = f" (1 in {n:,}, the smallest possible)" if math.isclose(n * p_value, 1) else ""
+    return f"{p_value:.5f}{least}"
+
+
+def power_text(value: float) -> str:
+    """Return a small number for a sentence, as Markdown with a power of ten.
+
+    >>> power_text(3.2e-14), power_text(0.01234)
+    ('$3 \\\\cdot 10^{-14}$', '0.0123')
+    """
+    if value == 0 or abs(value) >= 1e-3:
+        return f"{value:.3g}"
+    digits, _, power = f"{value:.0e}".partition("e")
+    return rf"${digits} \cdot 10^{{{int(power)}}}$"
+
+
+# The panel
+
+
+def panel(embedded: dict[str, Sequence[study.EmbeddedSets]], scores: pandas.DataFrame) -> Panel:
+    """Return the panel: test, model, level and experiment; two clouds, effect size, null and p.
+
+    Parameters
+    ----------
+    embedded
+        Stimuli that each model has embedded, without masks; the first is shown first.
+    scores
+        Those of the same models, as of :func:`biaslib.studies.study1_grounded.run`.
+    """
+    rows = scores[scores["masking"] == "none"].set_index(["model", "test", "level", "experiment"])
+    cases, names = {}, names_of(scores)
+    for model, sets_of in embedded.items():
+        for sets in sets_of:
+            for experiment in study.EXPERIMENTS:
+                key = (sets.test, names[model], sets.level, f"Experiment {experiment}")
+                row = rows.loc[model, sets.test, sets.level, experiment]
+                cases[key] = _drawings(sets, experiment, row, _note(scores))
+    choices = {
+        "Test": list(dict.fromkeys(key[0] for key in cases)),
+        "Model": list(dict.fromkeys(key[1] for key in cases)),
+        "Level": list(dict.fromkeys(key[2] for key in cases)),
+        "Experiment": [f"Experiment {experiment}" for experiment in study.EXPERIMENTS],
+    }
+    return Panel("Grounded association tests", choices, cases)
+
+
+def _drawings(sets, experiment: int, row: pandas.Series, note: str) -> list[Drawing]:
+    if pandas.isna(row["value"]):
+        sentence = "All scores are the same: there is no effect size."
+        return [_clouds(sets, experiment, sentence, note)]
+    units = f"{p_text(row['p_value_words'])} with words as units"
+    if experiment != 3:
+        units = f"{p_text(row['p_value'])} with every text with an image as a unit, {units}"
+    sentence = f"d = {signed(row['value'])}; difference {signed(row['numerator'], 3)}; {units}."
+    drawings = [_clouds(sets, experiment, sentence, note)]
+    if pandas.notna(row["p_value_words"]):
+        drawings.append(_null(sets, experiment, row, note))
+    return drawings
+
+
+def _clouds(sets, experiment: int, sentence: str, note: str) -> Drawing:
+    """Draw s of every target word, X above Y; in Experiment 3 with the other attributes too."""
+    test = stimuli.association_test(sets.test)
+    result = sets.grounded(min(experiment, 2))
+    marks, values = [], []
+    parts = [("X", result.x_scores, 3), ("Y", result.y_scores, 1)]
+    if experiment == 3:
+        parts = [("X", result.x_scores, 3), ("X", result.x_other, 2)]
+        parts += [("Y", result.y_scores, 1), ("Y", result.y_other, 0)]
+    for number, (target, scores, height) in enumerate(parts):
+        means = _word_means(scores, sets.words[target])
+        other = experiment == 3 and number % 2
+        label = test.labels[target] + (", other attributes" if other else "")
+        marks.append(
+            {"kind": "dots", "x": list(means.values()), "y": [height] * len(means)}
+            | {"label": label, "group": number}
+        )
+        values += list(means.values())
+    reach = 1.15 * max(np.abs(values).max(), 1e-6)
+    ticks = {height: target for target, _, height in parts}
+    return Drawing(
+        sentence, marks, "s(w, A, B), mean of each target word", "", (-reach, reach), (-0.7, 3.7),
+        f"Rows of dots, one a target word of {test.labels['X']} and {test.labels['Y']}.",
+        note=note, y_ticks=ticks, height=130,
+    )  # fmt: skip
+
+
+def _word_means(scores: np.ndarray, words: np.ndarray) -> dict[str, float]:
+    means = pandas.Series(scores).groupby(words, sort=False).mean()
+    return means.to_dict()
+
+
+def _null(sets, experiment: int, row: pandas.Series, note: str) -> Drawing:
+    """Draw the computed null with words as units, and where this test stands in it."""
+    result = sets.grounded(experiment)
+    if experiment == 3:
+        observed, edges, heights = _exchanged(result, sets, row["seed"])
+        what, how = "half the sum of both absolute shifts", "exchanges of attribute words"
+    else:
+        observed, edges, heights = _relabelled(study.averaged(result, sets.words))
+        what, how = "difference of mean s", "relabellings of target words"
+    marks = [
+        steps(heights, edges) | {"label": how, "group": 2},
+        {"kind": "rule", "x": [observed], "y": [], "label": "this test", "group": 3},
+    ]
+    p = p_text(row["p_value_words"])
+    sentence = f"With words as units, {p}: the share of {how} at the dashed line or above."
+    return Drawing(
+        sentence, marks, what, "share", (edges[0], edges[-1]), (0, 1.1 * heights.max()),
+        "A histogram of the computed null, and an upright line where this test stands.",
+        note=note, height=130,
+    )  # fmt: skip
+
+
+def _relabelled(result) -> tuple[float, np.ndarray, np.ndarray]:
+    x, y = result.x_scores, result.y_scores
+    observed = x.mean() - y.mean()
+    pooled = np.concatenate([x, y])
+    spread = pooled.std(ddof=1) * np.sqrt(1 / len(x) + 1 / len(y))
+    reach = max(4 * spread, 1.1 * abs(observed))
+    edges = np.linspace(-reach, reach, 32)
+    values = inference.relabelled_differences(x, y, 200_000, rng=0)
+    return float(observed), edges, np.histogram(values, edges)[0] / len(values)
+
+
+def _exchanged(result, sets, seed: int) -> tuple[float, np.ndarray, np.ndarray]:
+    asked = result, sets.words, sets.images
+    observed = inference.exchange_test(*asked, rng=seed).statistic
+    values = inference.exchanged_statistics(*asked, rng=seed)
+    edges = np.linspace(0, 1.1 * max(observed, values.max(), 1e-6), 32)  # all 0 where Ax is Ay
+    return observed, edges, np.histogram(values, edges)[0] / len(values)
+
+
+# Shared
+
+
+def profile_of(scores: pandas.DataFrame) -> str:
+    """Return the profile of which all scores are."""
+    planted = "profile" in scores and (scores["profile"] == "planted").all()
+    return "planted" if planted else "paper"
+
+
+def names_of(scores: pandas.DataFrame) -> dict[str, str]:
+    """Return how models are called where these scores stand: those of the planted world tiny."""
+    return TINY if profile_of(scores) == "planted" else NAMES
+
+
+def called(model: str, profile: str) -> str:
+    """Return the name of a model in a profile.
+
+    >>> called("vl-bert", "planted"), called("vl-bert", "paper")
+    ('tiny-VL-BERT', 'VL-BERT')
+    """
+    return (TINY if profile == "planted" else NAMES)[model]
+
+
+def _note(scores: pandas.DataFrame) -> str:
+    return "planted world" if profile_of(scores) == "planted" else ""
+
+
+# Checks of exercises, and sentences that carry several numbers
+
+
+def check_twelve(answer) -> Check:
+    """Judge the statistics of Experiments 2 and 3 on several sets of twelve embeddings.
+
+    In some of them the shift of the one word is positive and that of the other negative, so that
+    absolute values matter.
+    """
+    hint = (
+        "use 1 and 4 as words, 5 and 10 with men, 7 and 12 with women; Experiment 3 is half the "
+        "sum of two absolute values"
+    )
+    cases = []
+    for e in [twelve_embeddings(), *(_random_twelve(seed) for seed in range(6))]:
+        numbers = zip(study.SETS, (1, 4, 5, 7, 10, 12), strict=True)
+        sets = {name: np.array([e[number]]) for name, number in numbers}
+        cases.append(((e,), _second_and_third(**sets)))
+    return judge_function(_of_a_pair(answer), cases, hint, right="both experiments, by hand.")
+
+
+def _random_twelve(seed: int) -> dict[int, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {number: rng.normal(size=4) for number in range(1, 13)}
+
+
+def _of_a_pair(function):
+    """Return a function of which two arrays of one number are two numbers."""
+
+    def pair(e):
+        found = values_of(function(e))
+        return [np.squeeze(each) for each in found] if np.iterable(found) else found
+
+    return pair
+
+
+def _second_and_third(X, Y, Ax, Ay, Bx, By) -> list[float]:
+    own = association(X, Ax, Bx)[0], association(Y, Ay, By)[0]
+    other = association(X, Ay, By)[0], association(Y, Ax, Bx)[0]
+    return [own[0] - own[1], 0.5 * (abs(own[0] - other[0]) + abs(own[1] - other[1]))]
+
+
+def check_clusters(answer) -> Check:
+    """Judge a p-value with words as units, on scores made up for it.
+
+    Words have between two and six items, in no order, so that sums are no means.
+    """
+    rng = np.random.default_rng(58)
+    items, labels, means = [], [], []
+    for side, shift in (("x", 0.5), ("y", 0.0)):
+        words = np.repeat([f"{side}{i}" for i in range(6)], [2, 6, 3, 5, 4, 6])
+        words = rng.permutation(words)
+        centre = {word: rng.normal(shift) for word in np.unique(words)}
+        scores = np.array([centre[word] for word in words]) + 0.2 * rng.normal(size=len(words))
+        items.append(scores)
+        labels.append(words)
+        means.append(pandas.Series(scores).groupby(words).mean().to_numpy())
+    expected = inference.permutation_test(*means).p_value
+    hint = "one mean a word, twelve numbers in all, before the test"
+    right = "the p-value no longer depends on how many sentences a word has."
+    return judge_function(answer, [((*items, *labels), expected)], hint, SAMPLED, right)
+
+
+def check_verdict(reported, absent) -> Check:
+    """Judge which of five results a reader reports, and which as showing no association."""
+    if reported is ... or absent is ...:
+        return Check(False, "two lists of letters; an empty list is an answer, too")
+    reported, absent = (
+        {str(item).strip().upper() for item in items_of(each)} for each in (reported, absent)
+    )
+    if absent - {"NONE"}:
+        hint = (
+            "an interval from −0.90 to 1.00 holds large effects of either sign: nothing was shown"
+        )
+        return Check(False, hint)
+    if "D" in reported:
+        return Check(False, "how many random attributes do as well as those of D?")
+    hint = "take words as units, correct over all tests, and compare with random attributes last"
+    right = "only A is left, and no line of the table shows that there is no association."
+    return Check(reported == {"A"}, right if reported == {"A"} else hint)

@@ -1,0 +1,634 @@
+"""Pictures, tables and panel of the chapter about study 2."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+
+from biaslib import published, reproduction, stimuli
+from biaslib.display._style import GROUP_COLOURS, marked, subplots
+from biaslib.display._tables import there_table
+from biaslib.display._text import LEVEL, counted, interval_text, listed, p_cells, p_text
+from biaslib.metrics import masked_lm
+from biaslib.studies import study2_masked as study
+from companion._check import Check, judge_function, judge_list
+
+PAPER = "srinivasan2021"
+WITH_IMAGES = ("S_L", "S_V")
+THREE_SOURCES = ("S_PT", *WITH_IMAGES)
+AGENT_NAMES = {"f": "woman", "m": "man"}
+SHOWN_LEVELS = (*THREE_SOURCES, "S_L, no image")
+"""The sources that are shown beside their truth."""
+
+NAMES = {"vl-bert": "VL-BERT", "visualbert": "VisualBERT", "bert": "BERT"}
+"""Models by their names in the registry; a planted one is called tiny."""
+
+
+# What the paper says
+
+
+STATED = (
+    (13, "S_PT", "men", "rises with both, more with a man", ("briefcase",)),
+    (15, "S_PT", "men", "rises with a man, falls with a woman", ("purse",)),
+    (14, "S_PT", "men", "falls with both, more with a woman", ("apron", "wine", "beer")),
+    (12, "S_PT", "not stated", "falls with both", ("suit",)),
+    (17, "S_L", "women", "rises with a woman, falls with a man", ("purse",)),
+    (19, "S_L", "not stated", "depends on the gender", ("briefcase", "apron", "beer")),
+    (20, "S_L", "hardly differs", "similar with both", ("suit", "wine")),
+    (21, "S_V", "women", "rises more with a woman", ("purse", "apron")),
+    (22, "S_V", "men", "rises more with a man", ("briefcase", "beer")),
+    (23, "S_V", "differs less", "than the other four", ("suit", "wine")),
+)
+"""What Sections 4.2 to 4.4 say of the six entities: the number of the claim, the
+source, towards whom the bias score points, how, and of which entities."""
+
+
+def stated() -> pandas.DataFrame:
+    """Return what the paper's text states of every entity of its case study, by source.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an entity and source: *entity*, *level*, *direction* (``women``, ``men``, ``hardly
+        differs``, ``differs less`` or ``not stated``), *how*; the *place* and the *quotation* in
+        the paper, and the number of the *claim*.
+
+    Examples
+    --------
+    >>> found = stated().set_index(["entity", "level"])["direction"]
+    >>> found["purse"].to_dict()
+    {'S_PT': 'men', 'S_L': 'women', 'S_V': 'women'}
+    """
+    claims = reproduction.claims(PAPER).set_index("id")
+    rows = []
+    for number, level, direction, how, entities in STATED:
+        claim = claims.loc[f"{PAPER}/claim/{number}"]
+        said = {"place": claim["place"], "quotation": claim["quotation"], "claim": number}
+        row = {"level": level, "direction": direction, "how": how} | said
+        rows += [{"entity": entity} | row for entity in entities]
+    order = {name: at for at, name in enumerate(_case_study())}
+    found = pandas.DataFrame(rows)
+    keys = [found["entity"].map(order), found["level"].map(THREE_SOURCES.index)]
+    return found.iloc[np.lexsort(keys[::-1])].reset_index(drop=True)
+
+
+def _case_study() -> list[str]:
+    return published.table(PAPER, 2)["entity"].tolist()
+
+
+def stated_entities(level: str, direction: str) -> str:
+    """Return the entities of which the paper states a direction, as words of a sentence.
+
+    Examples
+    --------
+    >>> stated_entities("S_V", "men")
+    'briefcase and beer'
+    """
+    return listed(stated().query("level == @level and direction == @direction")["entity"])
+
+
+def stated_table() -> pandas.DataFrame:
+    """Return :func:`stated` for reading."""
+    found = stated()
+    return pandas.DataFrame(
+        {
+            "entity": found["entity"],
+            "source": found["level"].map(study.SOURCES),
+            "towards": found["direction"],
+            "how": found["how"],
+            "in the paper": "“" + found["quotation"] + "”",
+            "where": found["place"],
+            "number of the claim": found["claim"],
+        }
+    )
+
+
+def printed_probabilities() -> pandas.DataFrame:
+    """Return the four probabilities that the paper prints, an image of its Table 3 a row."""
+    rows = published.table(PAPER, 3)
+    names = {"✓": "shown", "✗": "not shown"}
+    wide = rows.assign(there=rows["mark"].map(names)).pivot(
+        index="image", columns="there", values=["entity", "probability"]
+    )
+    columns = [(what, name) for name in names.values() for what in ("entity", "probability")]
+    found = wide[columns].set_axis(
+        [name if what == "entity" else f"P, {name}" for what, name in columns], axis=1
+    )
+    found["ratio"] = found["P, not shown"] / found["P, shown"]
+    return found.rename_axis(columns=None).reset_index()
+
+
+def printed_figure():
+    """Draw what the paper prints: its stated directions, and the probabilities of its Table 3."""
+    figure, (above, below) = subplots(2, 1, height=6.0, height_ratios=[7.4, 2.6])
+    _draw_stated(above)
+    _draw_probabilities(below)
+    return figure
+
+
+def _draw_stated(axes) -> None:
+    """Draw a cell an entity and source, with an arrow towards the group and with the words."""
+    arrows = {"women": "women →", "men": "← men"}
+    found, entities = stated(), _case_study()
+    for row in found.itertuples():
+        x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
+        colour = GROUP_COLOURS.get(row.direction, "0.6")
+        faint = 0.3 if row.direction in GROUP_COLOURS else 0.08
+        axes.bar(x, 0.9, 0.96, y - 0.45, color=colour, alpha=faint, edgecolor="0.4", linewidth=0.6)
+        words = arrows.get(row.direction, row.direction)
+        bold = "bold" if row.direction in arrows else "normal"
+        axes.text(x, y - 0.25, words, ha="center", va="center", fontsize=10, fontweight=bold)
+        how = row.how.replace(", ", ",\n")
+        axes.text(x, y + 0.16, how, ha="center", va="center", fontsize=9, linespacing=1.0)
+    names = ["pre-training (Figure 2)", "language (Figure 3)", "vision (Figure 4)"]
+    axes.set_xticks(range(len(names)), names)
+    axes.set_yticks(range(len(entities)), entities)
+    axes.tick_params(length=0, labeltop=True, labelbottom=False)
+    axes.tick_params(axis="x", labelsize=10)
+    axes.set(xlim=(-0.5, 2.5), ylim=(len(entities) - 0.5, -0.5))
+    axes.spines[:].set_visible(False)
+
+
+def _draw_probabilities(axes) -> None:
+    """Draw the four probabilities of Table 3: hatched where the entity is not in the picture."""
+    rows, labels = printed_probabilities(), []
+    for at, row in rows.iterrows():
+        for step, (name, hatch) in enumerate((("shown", ""), ("not shown", "//"))):
+            value, y = row[f"P, {name}"], 2.4 * at + step
+            axes.barh(y, value, 0.8, color="0.75", hatch=hatch, edgecolor="0.25", linewidth=0.6)
+            axes.text(value + 0.006, y, f"{value:g}", va="center", fontsize=9.5)
+            labels.append((y, f"{row['image']}: {row[name]}, {name}"))
+    axes.set_yticks(*zip(*labels, strict=True), fontsize=10)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 0.58)
+    axes.set_xlabel("probability, by picture of Table 3", fontsize=10)
+
+
+def there(inputs: study.Inputs) -> pandas.DataFrame:
+    """Return how many models, entities and images were asked for, and are there."""
+    errors = inputs.problems[inputs.problems["severity"] == "error"]
+    why = "; ".join(f"{kind} ({n})" for kind, n in errors["kind"].value_counts(sort=False).items())
+    wanted, n = len(inputs.pictured), len(inputs.entities)
+    shown = inputs.images.rows if inputs.images else pandas.DataFrame(columns=["entity"])
+    names = ", ".join(sorted(set(inputs.pictured) - set(shown["entity"])))
+    lost = f"no {' and no '.join(WITH_IMAGES)} of {names}" if names else ""
+    return there_table(
+        [
+            ("models", 2, 2, ""),
+            ("entities, by captions alone", n, n, ""),
+            ("entities with images", wanted, shown["entity"].nunique(), lost),
+            ("images", 2 * wanted * inputs.per_agent, len(shown), why),
+        ]
+    )
+
+
+def run_sentence(inputs: study.Inputs, results: study.Results) -> str:
+    """Return which models were asked, and about what."""
+    model, text_model = (shown_model(name, inputs.profile) for name in results.weights)
+    shown = "none"
+    if inputs.images:
+        rows = inputs.images.rows
+        n = rows["entity"].nunique()
+        shown = f"{len(rows)}, of {counted(n, 'entities')} ({inputs.dataset})"
+    return (
+        f"Model: {model}; text-only model: {text_model}. "
+        f"Images: {shown}. In captions alone: {results.scores['test'].nunique()} entities."
+    )
+
+
+def shown_model(name: str, profile: str) -> str:
+    """Return what a model is called where its numbers stand: a planted one is tiny.
+
+    Examples
+    --------
+    >>> shown_model("vl-bert", "planted"), shown_model("vl-bert-large", "paper")
+    ('tiny-VL-BERT', 'vl-bert-large')
+    """
+    called = NAMES.get(name, name)
+    return f"tiny-{called}" if profile == "planted" else called
+
+
+# The structure of the paper's Table 1
+
+
+def method_table() -> pandas.DataFrame:
+    """Return the three scores as the paper's Table 1 lists them, with where this book has each.
+
+    What the paper prints as a picture is words here; its ✗ is "none".
+    """
+    printed = published.table("srinivasan2021", 1)
+    return pandas.DataFrame(
+        {
+            "source": printed["source_x"],
+            "picture": printed["visual_input"].replace({"✗": "none", "": "shown"}),
+            "caption": printed["language_input"],
+            "exchanged": printed["modified_component"],
+            "for": printed["new_value"].replace("✗", "none"),
+            "score": printed["association_score"],
+            "here": ["S_PT", "S_L", "S_V"],
+        }
+    )
+
+
+# The structure of the paper's Figures 2 to 5
+
+
+def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOURCES):
+    """Draw S(E, f) and S(E, m), two bars an entity: Figures 2, 3 and 4 in structure, one below
+    the other.
+
+    Whiskers are 95% intervals over images, where there are images.
+    """
+    figure, panels = subplots(len(levels), 1, height=1.6 * len(levels), squeeze=False)
+    for axes, level in zip(panels[:, 0], levels, strict=True):
+        _draw_bars(axes, _of(scores, level, "case study"), level)
+    handles = {
+        h.get_label(): h for axes in panels[:, 0] for h in axes.containers if hasattr(h, "patches")
+    }
+    names = [f"agent: {name}" for name in handles]
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
+    panels[0, 0].legend(handles.values(), names, frameon=False, ncols=2, **place)
+    return _from(figure, scores)
+
+
+def _draw_bars(axes, rows: pandas.DataFrame, level: str) -> None:
+    names = rows["test"].drop_duplicates().tolist()
+    if not names:
+        axes.axis("off")
+        words = f"No entity has images: there is no {level}."
+        axes.text(0.02, 0.4, words, transform=axes.transAxes)
+        return
+    for at, key in enumerate("fm"):
+        colour, hatch = (("C1", ""), ("C0", "//"))[at]
+        part = rows[rows["statistic"] == f"S({key})"].set_index("test").loc[names]
+        place = np.arange(len(names)) + (at - 0.5) * 0.36
+        axes.bar(
+            place, part["value"], 0.34, color=colour, hatch=hatch, edgecolor="0.25", linewidth=0.6,
+            label=AGENT_NAMES[key], yerr=_reach(part), error_kw={"elinewidth": 1, "capsize": 2},
+        )  # fmt: skip
+    axes.axhline(0, color="0.3", linewidth=0.9)
+    axes.set_xticks(np.arange(len(names)), names, rotation=0 if len(names) < 9 else 60)
+    axes.set_ylabel(f"{_symbol(level)}(E, g)", parse_math=True)
+
+
+def association_table(scores: pandas.DataFrame, level: str, chosen="case study"):
+    """Return the scores of a source with their probabilities: one row an entity."""
+    rows = _of(scores, level, chosen)
+    table = []
+    for entity, group in rows.groupby("test", sort=False):
+        f, m, bias = (group[group["statistic"] == each].iloc[0] for each in ("S(f)", "S(m)", "B"))
+        table.append(
+            {
+                "entity": entity,
+                "S(f)": f["value"],
+                "S(m)": m["value"],
+                "B": bias["value"],
+                "95% interval of B": interval_text(bias["low"], bias["high"]),
+                "P, woman": _probability(f["probability"]),
+                "P, man": _probability(m["probability"]),
+                "P without": _without(f["normaliser"], m["normaliser"]),
+                "images": int(bias["n"]) if level in WITH_IMAGES else 0,
+            }
+        )
+    found = pandas.DataFrame(table)
+    if found.empty:
+        return pandas.DataFrame({"entity": ["–"], level: ["no entity has images"]})
+    return found if found["images"].any() else found.drop(columns=["images", "95% interval of B"])
+
+
+def sources_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the scores of the case study's entities, one row a source and entity.
+
+    A source without an image has no interval.
+    """
+    there = [level for level in THREE_SOURCES if (scores["level"] == level).any()]
+    parts = [association_table(scores, level).assign(source=level) for level in there]
+    found = pandas.concat(parts, ignore_index=True)
+    found = found[["source", *found.columns.drop("source")]]
+    if "images" not in found:
+        return found
+    images = found["images"].fillna(0).astype(int)
+    return found.assign(images=images).fillna({"95% interval of B": "–"})
+
+
+def leaning_sentence(scores: pandas.DataFrame) -> str:
+    """Return which way the entities of the case study lean, by source.
+
+    Parameters
+    ----------
+    scores
+        Of :func:`biaslib.studies.study2_masked.scores`.
+    """
+    bias = scores[scores["statistic"] == "B"]
+    if (bias["set"] == "case study").any():
+        bias = bias[bias["set"] == "case study"]
+
+    def signs(level: str) -> str:
+        rows = bias[bias["level"] == level]
+        if rows.empty:
+            return "no entity has images"
+        leans = (
+            f"{(rows['value'] > 0).sum()} of {len(rows)} entities lean to women and "
+            f"{(rows['value'] < 0).sum()} to men"
+        )
+        return f"{leans}, and {_exclude_zero(rows)}"
+
+    shift = bias.loc[bias["level"] == "S_PT", "value"]
+    return (
+        f"What {_asked(scores)} gives, by source: for language, {signs('S_L')}; for vision, "
+        f"{signs('S_V')}. Pre-training shifted {(shift < 0).sum()} of {len(shift)} entities "
+        "towards men."
+    )
+
+
+def _exclude_zero(rows: pandas.DataFrame) -> str:
+    """Return how many intervals exclude 0, and which of them only just: by less than .01."""
+    near = rows[["low", "high"]].abs().min(axis=1)
+    wide = (rows["low"] > 0) | (rows["high"] < 0)
+    close = listed(rows.loc[wide & (near < 0.01), "test"])
+    named = f" ({close} only just)" if close else ""
+    every = wide.all() and len(rows) > 1
+    of = f"all {len(rows)}" if every else f"{wide.sum()} of the {len(rows)}"
+    return f"{of} intervals exclude 0{named}"
+
+
+def corrected_sentence(tests: pandas.DataFrame) -> str:
+    """Return of which entities the visual score is significant after Holm's correction.
+
+    Parameters
+    ----------
+    tests
+        Of :func:`biaslib.studies.study2_masked.picture_tests`.
+    """
+    if tests.empty:
+        return ""
+    left = tests.loc[tests["p_holm"] < LEVEL, "entity"]
+    named = f": {listed(left)}" if len(left) else ""
+    return (
+        f"After Holm's correction {len(left)} of {counted(len(tests), 'tests')} of the picture "
+        f"{'has' if len(left) == 1 else 'have'} p < .05{named}."
+    )
+
+
+def _asked(scores: pandas.DataFrame) -> str:
+    """Return what the model is called that the scores are of."""
+    first = scores[scores["level"] == "S_PT"].iloc[0]
+    return shown_model(first["model"], first["profile"])
+
+
+def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what to quote of the visual scores: probabilities, B with its interval, and tests.
+
+    Parameters
+    ----------
+    scores
+        Of :func:`biaslib.studies.study2_masked.scores`.
+    tests
+        Of :func:`biaslib.studies.study2_masked.picture_tests`.
+    """
+    table = association_table(scores, "S_V")
+    if tests.empty:
+        return table
+    shown = table[["entity", "P, woman", "P, man", "B", "95% interval of B", "images"]]
+    bounds = tests["p_low"], tests["p_high"]
+    p = p_cells(tests["p_value"], *bounds), p_cells(tests["p_holm"], *bounds, "holm")
+    texts = pandas.DataFrame({"p": p[0], "p, Holm": p[1]}, index=tests["entity"])
+    return shown.join(texts, on="entity")
+
+
+def bias_bars(scores: pandas.DataFrame):
+    """Draw the bias score of every entity, and how pre-training shifted it: Figure 5 in structure.
+
+    Both panels have the entities in the order of the first.
+    """
+    levels = ("S_L, no image", "S_PT")
+    order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
+    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, sharey=True)
+    for axes, level in zip(panels, levels, strict=True):
+        rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
+        _draw_bias(axes, rows.loc[order["test"]])
+        axes.set_xlabel(_bias_axis(level), parse_math=True, fontsize=10)
+    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=8)
+    panels[0].set_ylim(-0.7, len(order) - 0.3)
+    panels[0].legend(frameon=False, loc="lower right", fontsize=9)
+    return _from(figure, scores)
+
+
+def _draw_bias(axes, rows: pandas.DataFrame) -> None:
+    kinds = {"women": ("C1", ""), "men": ("C0", "//"), "": ("0.6", "")}
+    place = pandas.Series(np.arange(len(rows)), index=rows.index)
+    for label, (colour, hatch) in kinds.items():
+        part = rows[rows["stereotype"] == label]
+        if len(part):
+            axes.barh(
+                place[part.index], part["value"], color=colour, hatch=hatch, edgecolor="0.25",
+                linewidth=0.5, label=f"label: {label or 'none'}",
+            )  # fmt: skip
+    axes.axvline(0, color="0.3", linewidth=0.9)
+
+
+def bias_table(scores: pandas.DataFrame, chosen: str = "gendered") -> pandas.DataFrame:
+    """Return every entity's B in captions alone and B of S_PT, with its label and probabilities."""
+    table = association_table(scores, "S_L, no image", chosen)
+    shift = association_table(scores, "S_PT", chosen).set_index("entity")["B"]
+    labels = scores.drop_duplicates("test").set_index("test")["stereotype"].replace("", "none")
+    found = table[["entity", "P, woman", "P, man", "B"]].assign(
+        label=table["entity"].map(labels), shift=table["entity"].map(shift)
+    )
+    names = {"shift": "B of S_PT"}
+    order = ["entity", "label", "P, woman", "P, man", "B", "shift"]
+    return found[order].rename(columns=names).sort_values("B", ignore_index=True)
+
+
+def share_sentence(found: pandas.DataFrame, chosen: str = "gendered") -> str:
+    """Return the two shares of a set in words."""
+    kept = found[found["test"] == chosen].set_index(["level", "statistic"])
+    agrees = kept.loc[("S_L, no image", "agrees with the label")]
+    shifted = kept.loc[("S_PT", "towards men")]
+    model = shown_model(agrees["model"], agrees["profile"])
+    return (
+        f"The sign of B of {model} agrees with the label for {_counted(agrees)}; the bias score is "
+        f"lower than the text-only model's, that is, shifted towards men, for {_counted(shifted)}."
+    )
+
+
+def _counted(row: pandas.Series) -> str:
+    if not row["n"]:
+        return "none, since no entity has a label"
+    tested = "" if row["profile"] == "planted" else f", {p_text(row['p_value'])}"
+    return f"{row['count']} of {row['n']} entities ({_interval(row)}{tested})"
+
+
+# The logic of the paper's Table 3
+
+WITH_ARTICLE = r"((?:\ban? )?)\{entity\}"
+"""Finds the article before an entity in the frame of its sentence, with the space behind it."""
+
+
+def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
+    """Return how often another entity is named, how often its gender fits, and the clearest case.
+
+    Parameters
+    ----------
+    named
+        Of :func:`biaslib.studies.study2_masked.named_instead`.
+    scores
+        Of :func:`biaslib.studies.study2_masked.scores`; they say which model it was.
+    """
+    if named.empty:
+        return "No entity has images, so that none can be named in place of what is shown."
+    found = study.named_shares(named).set_index("statistic")
+    wrong, fits = (_of_images(found.loc[name]) for name in found.index)
+    first = f"{_asked(scores)} names another entity in {wrong} pictures."
+    if not named["wrong"].any():
+        return first
+    ratio = named["named probability"] / named["shown probability"]
+    row = named.assign(ratio=ratio).loc[ratio.idxmax()]
+    entity = row["entity"]
+    with_article = stimuli.entities().set_index("entity")["frame"].str.extract(WITH_ARTICLE)[0]
+    return (
+        f"{first} The wrong name fits the gender in the picture in {fits}. In the clearest case, a "
+        f"picture of a {row['gender']} with {with_article.get(entity, '')}{entity}, {row['named']} "
+        f"gets {row['ratio']:.0f} times the probability of {entity}."
+    )
+
+
+def answer_text(entities: Sequence[str], probabilities: Sequence[float]) -> str:
+    """Return whether a model names what is shown, the first entity, or the other.
+
+    >>> answer_text(["purse", "briefcase"], [0.659, 0.16])
+    'names what is shown: purse has a probability of 0.659, briefcase of 0.160'
+    """
+    (entity, other), (own, wrong) = entities, probabilities
+    told = "names what is shown" if own >= wrong else "does not name what is shown"
+    return f"{told}: {entity} has a probability of {own:.3f}, {other} of {wrong:.3f}"
+
+
+def _of_images(row: pandas.Series) -> str:
+    if not row["n"]:
+        return "none, since no name has a label"
+    return f"{row['count']:.0f} of {row['n']:.0f} ({_interval(row)})"
+
+
+def _interval(row: pandas.Series) -> str:
+    return f"{row['value']:.0%}, 95% interval {row['low']:.0%} to {row['high']:.0%}"
+
+
+def choice_table(found: dict[str, pandas.DataFrame], against: str) -> pandas.DataFrame:
+    """Return what each choice changes in B, against one of them.
+
+    Its rank correlation, the mean and the largest absolute change, how many signs change, and of
+    how many entities.
+
+    Parameters
+    ----------
+    found
+        Scores by the name of the choice.
+    against
+        The choice that the others are compared with.
+    """
+    from scipy import stats
+
+    first, rows = _wide(found[against]), []
+    for name, scores in found.items():
+        if name == against:
+            continue
+        other = _wide(scores)
+        for level in [each for each in SHOWN_LEVELS if each in other]:
+            one, two = first[level], other[level].reindex(first.index)
+            kept = two.notna()
+            rank = stats.spearmanr(one[kept], two[kept]).statistic if np.ptp(one) else np.nan
+            rows.append(
+                {
+                    "choice": name,
+                    "score": level,
+                    "rank": rank,
+                    "mean change": (two - one)[kept].abs().mean(),
+                    "largest": (two - one)[kept].abs().max(),
+                    "signs": int((np.sign(one[kept]) != np.sign(two[kept])).sum()),
+                    "n": int(kept.sum()),
+                }
+            )
+    return pandas.DataFrame(rows)
+
+
+def _wide(scores: pandas.DataFrame) -> pandas.DataFrame:
+    bias = scores[scores["statistic"] == "B"]
+    return bias.pivot(index="test", columns="level", values="value")
+
+
+# Checks of exercises
+
+
+def check_order(answer) -> Check:
+    """Judge a function that returns S_V, on two sets of pictures."""
+    cases = [(np.array([0.3, 0.1, 0.002]), 0.1), (np.array([0.04, 0.25]), 0.2)]
+    cases = [(case, masked_lm.visual_association(*map(np.log, case)).score) for case in cases]
+    hint = "the mean is over probabilities; its logarithm comes afterwards"
+    told = "with the other order, one image that the model misreads would weigh far more."
+    return judge_function(answer, cases, hint, right=told)
+
+
+def check_shift(answer) -> Check:
+    """Judge a function that returns B of S_PT, on the probabilities of two entities."""
+    cases = [((0.02, 0.04), (0.03, 0.02)), ((0.3, 0.1), (0.05, 0.2))]
+    given = [[dict(zip("fm", np.log(each), strict=True)) for each in case] for case in cases]
+    cases = [((vl, text), (vl["f"] - vl["m"]) - (text["f"] - text["m"])) for vl, text in given]
+    hint = "compute each agent's score, model against model, and then subtract men from women"
+    told = "it is the difference of the models' bias scores, either way you add up."
+    return judge_function(answer, cases, hint, right=told)
+
+
+READINGS = (False, True, False, False, False, True)
+"""Whether each sentence of the exercise on a report follows from the report's scores."""
+
+
+def check_readings(answer) -> Check:
+    """Judge which of six sentences about a report of scores follow from it.
+
+    Examples
+    --------
+    >>> check_readings([True] * 6)
+    Not yet: 2 of 6 are right
+    """
+    form = "give True or False six times, in the order of the sentences"
+    learned = "a score says what changed and by how much, not why, and not that nothing did."
+    return judge_list(answer, READINGS, form, right=learned)
+
+
+# Small parts
+
+
+def _of(scores: pandas.DataFrame, level: str, chosen: str) -> pandas.DataFrame:
+    rows = scores[scores["level"] == level]
+    return rows[rows["set"] == chosen] if (rows["set"] == chosen).any() else rows
+
+
+def _from(figure, scores: pandas.DataFrame):
+    """Close a figure; write into it where it is from, if that is the planted world."""
+    return marked(figure, scores["profile"].iloc[0])
+
+
+def _symbol(level: str) -> str:
+    return {"S_PT": "$S_{PT}$", "S_V": "$S_V$"}.get(level, "$S_L$")
+
+
+def _bias_axis(level: str) -> str:
+    if level == "S_PT":
+        return "less B of the text-only model\n(B of $S_{PT}$)"
+    return "B in captions alone\n(← men, women →)"
+
+
+def _reach(part: pandas.DataFrame) -> np.ndarray | None:
+    if part["low"].isna().all():
+        return None
+    return np.clip([part["value"] - part["low"], part["high"] - part["value"]], 0, None)
+
+
+def _probability(value: float) -> str:
+    return f"{value:.2g}" if value >= 1e-4 else f"{value:.0e}"
+
+
+def _without(f: float, m: float) -> str:
+    one, other = _probability(f), _probability(m)
+    return one if one == other else f"{one} and {other}"

@@ -1,0 +1,628 @@
+"""Tables, figures, sentences and panel of study 4's chapter."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+
+from biaslib import published
+from biaslib.display._style import dots, marked, subplots, words_alone
+from biaslib.display._tables import require_paper
+from biaslib.display._text import (
+    in_words,
+    interval_text,
+    interval_texts,
+    listed,
+    p_cells,
+    signed,
+)
+from biaslib.metrics import caption_selection
+from biaslib.published import zhou2022
+from biaslib.studies import study4_captions as study
+from companion._check import Check, judge_function, judge_list
+
+SHOWN_SUBSETS = {
+    "paper": "the paper's subset",
+    "gendered": "the same, with captions that say a gender",
+    "chosen": "stereotype chosen, not balanced",
+    "anti": "all anti-stereotypical",
+    "all": "all of the category",
+    "everything": "all images",
+}
+CELL = ["model", "test", "statistic"]
+"""What tells a printed score from the others."""
+
+NO_MODEL = ("oracle", "(imaginary)")
+"""What stands in a column of models and is none."""
+
+
+def tiny(table: pandas.DataFrame, profile: str = "planted") -> pandas.DataFrame:
+    """Return a table whose models have the names of what ran: in ``planted``, tiny ones.
+
+    Examples
+    --------
+    >>> tiny(pandas.DataFrame({"model": ["oracle", "CLIP"]}))["model"].tolist()
+    ['oracle', 'tiny-CLIP']
+    """
+    if profile == "paper":
+        return table
+    columns = [name for name in ("model", "first", "second") if name in table]
+    return table.assign(**{name: table[name].map(tiny_name) for name in columns})
+
+
+def tiny_name(model: str) -> str:
+    """Return what a tiny model is called.
+
+    Examples
+    --------
+    >>> tiny_name("ALBEF, matching logit")
+    'tiny-ALBEF, matching logit'
+    """
+    return model if any(each in model for each in NO_MODEL) else f"tiny-{model}"
+
+
+def titled(caption: str, profile: str) -> str:
+    """Return a table's caption, which in ``planted`` says that its numbers are of tiny models.
+
+    Examples
+    --------
+    >>> titled("Scores of six models", "planted")
+    'Scores of six models (planted world, tiny models)'
+    """
+    return f"{caption} (planted world, tiny models)" if profile != "paper" else caption
+
+
+# The paper's own tables
+
+
+IMAGINED = {"IDM": "ideal (IDM)", "RAM": "random (RAM)", "BIM": "biased (BIM)"}
+"""What the paper's short names of imagined models stand for."""
+
+
+def printed_intervals() -> pandas.DataFrame:
+    """Return Table 3 as printed, with exact 95% intervals from the counts of its images."""
+    found = zhou2022.score_intervals().query("category == 'overall'")
+    bounds = found.set_index(["model", "metric"])[["low", "high", "n"]]
+    table = printed_scores(3)
+    columns = {"model": table["model"].replace(IMAGINED)}
+    for name, of in (("vlrs", "images"), ("vlbs", "anti-stereotypical images")):
+        rows = bounds.xs(name, level="metric").reindex(table["model"])
+        columns |= {name: table[name], f"{name}, 95% interval": interval_texts(rows, 1)}
+        columns[of] = [None if pandas.isna(n) else int(n) for n in rows["n"]]
+    return pandas.DataFrame(columns | {"ivlas": table["ivlas"]}, dtype=object)
+
+
+def beside_guessing() -> dict[str, str]:
+    """Return which models' printed vlbs is above guessing, below it, or open, by its interval."""
+    found = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+    chance = caption_selection.reference_scores("random").vlbs
+    above, below = found["low"] > chance, found["high"] < chance
+    kinds = {"above": above, "below": below, "open": ~(above | below)}
+    return {name: listed(found.loc[rows, "model"]) or "none" for name, rows in kinds.items()}
+
+
+def gender_leads() -> str:
+    """Return for how many of the six models the printed vlbs is highest for gender, in words.
+
+    >>> gender_leads()
+    'five'
+    """
+    return in_words(int((zhou2022.category_order()["highest"] == "gender").sum()))
+
+
+def figure_4_counts() -> dict[str, int]:
+    """Return of how many images the paper's Figure 4 is, by Table 4 and the sizes that fit it."""
+    found = zhou2022.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
+    return {name: int(found.set_index("model").loc[name, "count"]) for name in ("CLIP", "ALBEF")}
+
+
+# Table 2 and Figure 3
+
+
+def models_table(found: study.Run) -> pandas.DataFrame:
+    """Return the paper's Table 2 with what each model was scored by here, or why it was not.
+
+    :func:`skipped_table` has long reasons in full.
+    """
+    printed = published.table("zhou2022", 2).set_index("model")
+    why = dict(zip(found.skipped["model"], found.skipped["reason"], strict=True))
+    rows = []
+    for way in study.WAYS:
+        told = printed.loc[way.model]
+        ran = way.label in found.scored
+        rows.append(
+            {
+                "model": way.model,
+                "objectives, Table 2": told["pretraining_objectives"],
+                "scored by": study.HEADS[way.head] + (" (as in the paper)" * way.as_in_paper),
+                "run": "yes" if ran else f"no: {_short(why.get(way.label, 'not asked for'))}",
+            }
+        )
+    return pandas.DataFrame(rows)
+
+
+def _short(reason: str, most: int = 110) -> str:
+    """Return the beginning of a reason."""
+    return reason if len(reason) <= most else f"{reason[:most].rsplit(' ', 1)[0]} …"
+
+
+def skipped_table(found: study.Run) -> pandas.DataFrame:
+    """Return in full why models, or vlss of some, were not run, with what would mend it."""
+    if found.skipped.empty:
+        return pandas.DataFrame({"model": ["–"], "why not": ["everything was run"]})
+    return found.skipped.rename(columns={"reason": "why not"})
+
+
+FIGURE_3 = {
+    722: ("sister", "empathy", "aggression", "CLIP, ALBEF"),
+    1680: ("delivery man", "rushed", "thoughtful", "all but ViLT"),
+}
+"""The paper's two cases: line of the released table, target, stereotype, anti-stereotype, and which
+models picked the stereotype by Section 4.2."""
+
+
+def figure_3(found: study.Run) -> pandas.DataFrame:
+    """Return the paper's two cases: who picked the stereotype by the paper, and in this run.
+
+    Raises
+    ------
+    ValueError
+        If the run is of the planted world, which has no lines of the released table.
+    """
+    if found.inputs.profile != "paper":
+        raise ValueError("the cases of Figure 3 are in the released table; run the profile 'paper'")
+    lines, rows = found.inputs.table["row"].tolist(), []
+    for line, (target, one, other, printed) in FIGURE_3.items():
+        here = "its image is not here"
+        if line in lines:
+            place = lines.index(line)
+            picked = [
+                label
+                for label, each in found.scored.items()
+                if caption_selection.picks(each.original, "split", study.TOLERANCE)[place, 0] == 1
+            ]
+            here = "; ".join(picked) or "none"
+        rows.append((line, target, f"{one} or {other}", printed, here))
+    names = ["line", "target", "stereotype or anti-stereotype"]
+    return pandas.DataFrame(rows, columns=[*names, "picked the stereotype, printed", "this run"])
+
+
+# Tables 3 and 4
+
+
+def selected_sentence(given: study.Inputs) -> str:
+    """Return which images the scores below are computed of."""
+    rows = study.selected(given)
+    counted = f"{len(rows):,} images, {int(given.anti[rows].sum()):,} of them anti-stereotypical"
+    if given.profile != "paper":
+        return f"The scores below are of all images of this run: {counted}."
+    return (
+        f"The scores below are of a balanced selection, drawn by seed 0, as the paper scored one: "
+        f"{counted}. The scores of all {len(given.table):,} images are folded below it."
+    )
+
+
+def scores_table(scores: pandas.DataFrame, test: str = "overall") -> pandas.DataFrame:
+    """Return vlrs, vlbs and ivlas with intervals: a row a model, the paper's references below.
+
+    In the profile ``paper`` the scores that the paper printed stand beside those of its ways.
+    """
+    table = _scores_and_references(scores, test)
+    if scores["profile"].iloc[0] != "paper":
+        return table
+    printed = _printed_of_both().query("test == @test")
+    printed = printed.pivot(index="model", columns="statistic", values="printed")
+    beside = {f"{name}, printed": table["model"].map(printed[name]) for name in ("vlrs", "vlbs")}
+    return table.assign(**beside)
+
+
+def _scores_and_references(scores: pandas.DataFrame, test: str) -> pandas.DataFrame:
+    rows = [
+        _scores_row(model, part)
+        for model, part in scores[scores["test"] == test].groupby("model", sort=False)
+    ]
+    for each in study.reference_models().to_dict("records"):
+        values = {name: f"{each[name]:.1f}" for name in ("ivlas", "vlrs", "vlbs")}
+        rows.append({"model": f"{each['model']} (imaginary)"} | values)
+    return pandas.DataFrame(rows, dtype=object)  # counts stay whole where references have none
+
+
+def _scores_row(model: str, part: pandas.DataFrame) -> dict:
+    found = part.set_index("statistic")
+    cells = {name: score_cell(found.loc[name]) for name in ("ivlas", "vlrs", "vlbs")}
+    n = {"images": int(found.loc["vlrs", "n"]), "anti-stereotypical": int(found.loc["vlbs", "n"])}
+    return {"model": model} | cells | n
+
+
+def score_cell(row: pandas.Series) -> str:
+    """Return a value in per cent with its interval."""
+    if pandas.isna(row["value"]):
+        return "–"
+    if pandas.isna(row["low"]):
+        return f"{row['value']:.1f}"
+    return f"{row['value']:.1f} ({interval_text(row['low'], row['high'], 0)})"
+
+
+def printed_scores(number: int = 3) -> pandas.DataFrame:
+    """Return the paper's Table 3 or 4, as printed: a row a model, or a model and category."""
+    table = published.table("zhou2022", number)
+    keys = ["model"] if number == 3 else ["model", "category"]
+    wide = table.pivot(index=keys, columns="metric", values="value")[["vlrs", "vlbs", "ivlas"]]
+    order = table.drop_duplicates(keys).set_index(keys).index
+    return wide.loc[order].reset_index().rename_axis(columns=None)
+
+
+def _printed_of_both() -> pandas.DataFrame:
+    """Return Tables 3 and 4 by *model*, *test* and *statistic*, with what is *printed*."""
+    both = pandas.concat([published.table("zhou2022", number) for number in (3, 4)])
+    named = both.rename(columns={"category": "test", "metric": "statistic", "value": "printed"})
+    return named[[*CELL, "printed"]].drop_duplicates(CELL)
+
+
+def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return scores of this run beside those printed in Tables 3 and 4: a row a cell.
+
+    Only the ways in which the paper scored are in it.
+
+    Raises
+    ------
+    ValueError
+        If the scores are of the planted world: its numbers and printed ones share no table.
+    """
+    require_paper(scores)
+    place = {test: at for at, test in enumerate(scores["test"].unique())}
+    kept = scores.merge(_printed_of_both(), on=CELL).dropna(subset="printed")
+    kept = kept.sort_values("test", key=lambda tests: tests.map(place), kind="stable")
+    return pandas.DataFrame(
+        {
+            "model": kept["model"],
+            "category": kept["test"],
+            "score": kept["statistic"],
+            "printed": kept["printed"],
+            "this run (95% interval)": kept.apply(score_cell, axis=1),
+            "n": kept["n"],
+        }
+    )
+
+
+def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
+    """Draw one score of all models by category, with intervals; lines mark the random model."""
+    kept = scores[scores["statistic"] == statistic]
+    tests, names = list(dict.fromkeys(kept["test"])), list(dict.fromkeys(kept["model"]))
+    height = 0.9 + 0.34 * len(names)
+    figure, axes = subplots(1, len(tests), height=height, sharey=True)
+    chance = caption_selection.reference_scores("random")
+    for axis, test in zip(np.atleast_1d(axes), tests, strict=True):
+        rows = kept[kept["test"] == test].set_index("model").loc[names]
+        dots(axis, range(len(rows)), rows, "C0")
+        axis.axvline(getattr(chance, statistic), color="0.5", linewidth=1, linestyle=":")
+        axis.set(xlim=(-4, 104), title=test, xticks=(0, 50, 100))
+        axis.title.set_fontsize(10)
+    np.atleast_1d(axes)[0].set_yticks(range(len(names)), names, fontsize=8.5)
+    np.atleast_1d(axes)[0].invert_yaxis()
+    figure.supxlabel(f"{statistic}, per cent", fontsize=10)
+    return marked(figure, kept["profile"].iloc[0])
+
+
+def interval_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.DataFrame:
+    """Return what :func:`intervals` draws."""
+    kept = scores[scores["statistic"] == statistic]
+    kept = kept[["model", "test", "value", "low", "high", "n", "count", "method"]]
+    if (kept["count"] % 1 == 0).all():  # A tie counts by halves.
+        kept = kept.astype({"count": int})
+    return kept.rename(columns={"test": "category", "count": "images counted"})
+
+
+def printed_sentence() -> str:
+    """Return which models of the paper's Table 3 are above its imaginary random model."""
+    printed, chance = printed_scores(3), caption_selection.reference_scores("random")
+    printed, parts = printed[printed["model"].isin([way.model for way in study.WAYS])], []
+    for name, what in (("vlrs", "a relevant caption"), ("vlbs", "the stereotype")):
+        value = getattr(chance, name)
+        above = printed.loc[printed[name] > value, "model"].tolist()
+        below = printed.loc[printed[name] <= value, "model"].tolist()
+        parts.append(
+            f"{in_words(len(above))} of {in_words(len(printed))} models pick {what} more often "
+            f"than the random model's {value:.1f}%{f' (all but {listed(below)})' if below else ''}"
+        )
+    return f"In the paper's Table 3, {parts[0]}, and {parts[1]}."
+
+
+def paired_sentence(tests: pandas.DataFrame, level: float = 0.05) -> str:
+    """Return how many pairs of models differ, each taken alone and after Holm's adjustment.
+
+    Examples
+    --------
+    >>> tests = pandas.DataFrame({"p_value": [0.04, 0.8, 0.9], "adjusted": [0.12, 1, 1]})
+    >>> paired_sentence(tests)
+    "Of 3 pairs, one differs at 5% when taken alone, and none after Holm's adjustment"
+    """
+    alone, adjusted = (int((tests[name] < level).sum()) for name in ("p_value", "adjusted"))
+    verb = "differs" if alone == 1 else "differ"
+    return (
+        f"Of {len(tests)} pairs, {in_words(alone)} {verb} at {level:.0%} when taken alone, and "
+        f"{in_words(adjusted)} after Holm's adjustment"
+    )
+
+
+def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
+    """Return paired differences for the reader, those with the smallest p first."""
+    ordered = tests.sort_values("p_value")
+    bounds = ordered["p_low"], ordered["p_high"]
+    return pandas.DataFrame(
+        {
+            "models": ordered["first"] + " − " + ordered["second"],
+            "difference in points": ordered["difference"].map(lambda value: signed(value, 1)),
+            "95% interval": interval_texts(ordered, 0),
+            "p": _in_one_piece(p_cells(ordered["p_value"], *bounds)),
+            "p, Holm": _in_one_piece(p_cells(ordered["adjusted"], *bounds, "holm")),
+            "images": ordered["n"],
+            "triplets": ordered["triplets"],
+        }
+    )
+
+
+def _in_one_piece(cells: Sequence[str]) -> list[str]:
+    return [each.replace(" ", "\N{NO-BREAK SPACE}") for each in cells]
+
+
+def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFrame:
+    """Return vlbs under the choices that the paper leaves to the reader: a row a model.
+
+    Parameters
+    ----------
+    found
+        What was run; its ties, and its averages over target terms, are of all of its images.
+    spread
+        Of :func:`biaslib.studies.study4_captions.over_selections`.
+    """
+    tied, means = study.ties(found), study.averages(found).query("statistic == 'vlbs'")
+    asked = "test == 'overall' and statistic == 'vlbs'"
+    drawn = spread.query(asked).groupby("model")["value"].agg(["min", "max"])
+    return pandas.DataFrame(
+        {
+            "model": tied["model"],
+            "vlbs, all images": tied["vlbs, split"],
+            "tied images": tied["tied"],
+            "ties to the anti-stereotype": tied["vlbs, anti-stereotype"],
+            "over target terms": means["over target terms"].to_numpy(),
+            "lowest of the selections": drawn["min"].reindex(tied["model"]).to_numpy(),
+            "highest": drawn["max"].reindex(tied["model"]).to_numpy(),
+        }
+    )
+
+
+def choices_sentence(choices: pandas.DataFrame) -> str:
+    """Return what the choices of :func:`choices_table` change: an average, and a selection.
+
+    Examples
+    --------
+    >>> columns = ["model", "vlbs, all images", "over target terms"]
+    >>> columns += ["lowest of the selections", "highest"]
+    >>> rows = [("ViLT", 40.0, 50.0, 38.0, 44.0), ("CLIP", 30.0, 80.0, 31.0, 36.0)]
+    >>> told = choices_sentence(pandas.DataFrame(rows, columns=columns)).split(". ")
+    >>> told[0].partition(" over ")[2]
+    'target terms moves CLIP most, from 30.0 to 80.0, and from place 1 to 2 of 2, the lowest first'
+    >>> told[1].partition(" for ")[2].partition(", ")[0]
+    'CLIP'
+    """
+    table = choices.set_index("model")
+    images, terms = table["vlbs, all images"], table["over target terms"]
+    apart = (terms - images).abs()
+    ends = ""
+    if apart.notna().any():
+        name = apart.idxmax()
+        places = [int(each.rank(method="min")[name]) for each in (images, terms)]
+        ends = (
+            f"An average over target terms moves {name} most, from {images[name]:.1f} to "
+            f"{terms[name]:.1f}, and from place {places[0]} to {places[1]} of {len(table)}, "
+            "the lowest first. "
+        )
+    outside = (images < table["lowest of the selections"]) | (images > table["highest"])
+    if not outside.any():
+        return f"{ends}vlbs of all images lies within the range of the selections for every model."
+    return (
+        f"{ends}vlbs of all images lies outside the range of the selections for "
+        f"{listed(table.index[outside])}, since these have other shares of the categories."
+    )
+
+
+# lmss and vlss
+
+
+def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"):
+    """Draw lmss and vlss of one category, a row a model: a dot an image, the paper's subset filled.
+
+    Images whose neutral captions still say a gender are left out.
+    """
+    kept = table[(table["category"] == category) & table["anti"].astype(bool)]
+    kept = kept[kept["strict"].astype(bool)]
+    names = list(dict.fromkeys(kept["model"]))
+    if not names:
+        return words_alone("No anti-stereotypical image of this category has neutral captions.")
+    rng = np.random.default_rng(0)
+    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), sharey=True)
+    for axis, score in zip(axes, ("lmss", "vlss"), strict=True):
+        for place, name in enumerate(names):
+            rows = kept[kept["model"] == name]
+            height = place + rng.uniform(-0.22, 0.22, len(rows))
+            for chosen, face in ((False, "none"), (True, "C1")):
+                some = ((rows["chosen"] & rows["balanced"]) == chosen).to_numpy()
+                axis.scatter(
+                    rows[score][some], height[some], s=14, facecolors=face,
+                    edgecolors="C1" if chosen else "0.45", linewidths=0.7,
+                )  # fmt: skip
+        axis.axvline(0, color="0.4", linewidth=1)
+        axis.set(xlabel=f"{score}, natural logarithm")
+    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
+    axes[0].invert_yaxis()
+    return marked(figure, profile)
+
+
+def figure_4_sentence(moved: pandas.DataFrame) -> str:
+    """Return of how many images the paper's Figure 4 is, by Table 4, and of how many this run's."""
+    counts = figure_4_counts()
+    here = moved[moved["category"] == "gender"]
+    here = here[here[["anti", "chosen", "balanced", "strict"]].all(axis=1)]["model"].value_counts()
+    parts = [
+        f"{counts[name]} images for {name} ({here.get(name, 0)} here)" for name in ("CLIP", "ALBEF")
+    ]
+    return f"By Table 4, the paper's Figure 4 has {parts[0]} and {parts[1]}."
+
+
+MEAN_AND_SHARE = ("mean (95% interval)", "% above 0 (95% interval)")
+
+
+def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
+    """Return mean and share of positive shifts, a row a model, dose, score and subset."""
+    keys = ["model", "test", "level", "dose"]
+    rows = []
+    summary = summary if "dose" in summary else summary.assign(dose=np.nan)
+    for (model, test, level, dose), part in summary.groupby(keys, sort=False, dropna=False):
+        found = part.set_index("statistic")
+        mean, share = found.loc["mean"], found.loc["% positive"]
+        rows.append(
+            {
+                "model": model,
+                "dose": dose,
+                "score": test,
+                "images": SHOWN_SUBSETS[level],
+                MEAN_AND_SHARE[0]: shift_cell(mean),
+                MEAN_AND_SHARE[1]: "–" if not mean["n"] else score_cell(share),
+                "interval of the share": share["method"] if mean["n"] else "–",
+                "n": int(mean["n"]),
+            }
+        )
+    names = ["model", "dose", "score", "images", *MEAN_AND_SHARE, "interval of the share", "n"]
+    table = pandas.DataFrame(rows, columns=names)
+    if table["dose"].isna().all():
+        return table.drop(columns="dose")
+    order = {name: at for at, name in enumerate(dict.fromkeys(table["model"]))}
+    return table.sort_values("model", key=lambda names: names.map(order), kind="stable")
+
+
+def shift_sentence(summary: pandas.DataFrame) -> str:
+    """Return the least and the largest share of images with a shift above 0, over the models."""
+    share = summary.query("statistic == '% positive' and n > 0")
+    parts = []
+    subsets = (
+        ("paper", "the images of the paper's subset"),
+        ("anti", "all anti-stereotypical images"),
+    )
+    for level, where in subsets:
+        rows = share[share["level"] == level].groupby("test")["value"]
+        ends = [f"{each.min():.0f} to {each.max():.0f}% ({name})" for name, each in rows]
+        parts.append(f"for {' and '.join(ends) or 'none'} of {where}")
+    return f"A shift is above 0 {', and '.join(parts)}, depending on the model."
+
+
+def shift_cell(row: pandas.Series) -> str:
+    """Return a mean shift with its interval; that of one triplet has none."""
+    if not row["n"]:
+        return "–"
+    if pandas.isna(row["low"]):
+        return signed(row["value"])
+    return f"{signed(row['value'])} ({interval_text(row['low'], row['high'])})"
+
+
+# Exercises
+
+
+def check_ivlas(function) -> Check:
+    """Check the reader's harmonic mean on values of the paper's Table 3 and on its corners."""
+    hint = "look up the harmonic mean of two numbers; one of the two is 100 − vlbs; take 0/0 as 0"
+    cases = [(85.2140, 32.2957), (60.7004, 28.7938), (100.0, 0.0), (0.0, 100.0)]
+    return _check_function(function, caption_selection.ivlas, cases, hint)
+
+
+def check_vlbs(function) -> Check:
+    """Check the reader's vlbs from logits and the labels of the images."""
+    hint = "of which images is it a share, and against how many captions must the stereotype win?"
+    logits = [[3, 2, 1], [1, 3, 2], [2, 1, 3], [3, 1, 2], [2, 3, 1], [3, 2, 1], [1, 2, 3]]
+    cases = [
+        (np.array(logits, float), np.array([True, True, True, True, False, False, False])),
+        (np.array(logits, float)[::-1], np.array([True, False, True, False, True, True, True])),
+    ]
+
+    def expected(scores, anti) -> float:
+        return caption_selection.vlbs(scores, anti).value
+
+    return _check_function(function, expected, cases, hint, shown=False)
+
+
+def check_lmss(function) -> Check:
+    """Check the reader's lmss from logits: two-way softmax with the target term and without."""
+    hint = "which two captions share the probability, and what is divided by what?"
+
+    def expected(original: Sequence[float], neutral: Sequence[float]) -> float:
+        two = [caption_selection.two_way([each]) for each in (original, neutral)]
+        return float(caption_selection.lmss(*two).values[0])
+
+    cases = [((2.0, 1.0), (1.0, 1.0)), ((0.3, 0.9), (0.1, -0.4))]
+    return _check_function(function, expected, cases, hint)
+
+
+def _check_function(function, expected, cases: list[tuple], hint: str, shown=True) -> Check:
+    for case in cases:
+        tried = f" (tried with {', '.join(map(str, case))})" if shown else ""
+        known = (tuple(map(_own, case)), float(expected(*case)))
+        check = judge_function(function, [known], f"{hint}{tried}")
+        if not check.passed:
+            return check
+    return Check(True, f"it agrees with the package on {len(cases)} cases.")
+
+
+def _own(value):
+    """Return a copy of an array, which a reader's function may change; else the value."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+STATEMENTS = (
+    "CLIP picks the stereotype more often than FLAVA does.",
+    "VisualBERT picks the stereotype more often than guessing would.",
+    "LXMERT picks the stereotype more often than guessing would.",
+    "ALBEF picks the stereotype less often than guessing would.",
+    "CLIP picks the stereotype more often for gender than for profession.",
+    "FLAVA, which picks the stereotype least often, has learned the fewest stereotypes.",
+)
+"""What somebody might read from Tables 3 and 4: the exercise asks which of it they show."""
+
+
+def statements_shown() -> list[bool]:
+    """Return which of :data:`STATEMENTS` the printed tables show, at 95%.
+
+    The last is no statement about a share: a model that picks meaningless captions picks few
+    stereotypes too.
+    """
+    found = zhou2022.score_intervals().query("metric == 'vlbs'").set_index(["model", "category"])
+    chance = caption_selection.reference_scores("random").vlbs
+    low, high = found["low"], found["high"]
+    pair = zhou2022.paired_bounds("vlbs").set_index(["first", "second"]).loc[("CLIP", "FLAVA")]
+    apart = low["CLIP", "gender"] > high["CLIP", "profession"]
+    above = [bool(low[name, "overall"] > chance) for name in ("VisualBERT", "LXMERT")]
+    below = bool(high["ALBEF", "overall"] < chance)
+    return [bool(pair["p_high"] < 0.05), *above, below, bool(apart), False]
+
+
+WHY = (
+    "the two saw the same images; how large can the p-value of their difference be at most?",
+    "compare the interval with the line of guessing",
+    "compare the interval with the line of guessing, to the digit",
+    "the point is on one side of guessing; is the interval?",
+    "each share is of about a hundred images: look at the intervals by category",
+    "what does a model pick that picks no stereotype? Look at its vlrs",
+)
+
+
+def check_statements(answer) -> Check:
+    """Check which of :data:`STATEMENTS` the reader takes to be shown.
+
+    Examples
+    --------
+    >>> check_statements([True, True, False, True, False, False])
+    Not yet: 5 of 6 are right; statement 4: the point is on one side of guessing; is the interval?
+    """
+    form = f"give {len(STATEMENTS)} of True and False, in the order of the list"
+    hints = [f"statement {at}: {why}" for at, why in enumerate(WHY, 1)]
+    learned = "a share has an interval, and a low share has more than one cause."
+    return judge_list(answer, statements_shown(), form, hints, learned)

@@ -1,0 +1,419 @@
+"""Plots, tables and the panel of the chapters on association tests."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+
+from biaslib import inference, stimuli
+from biaslib.display._style import COLOURS, dots, subplots
+from biaslib.display._text import interval_text, interval_texts, p_cells, p_text, signed
+from biaslib.studies import analyses
+from companion._check import Check, judge_function
+from companion._drawing import Drawing, histogram
+from companion._explorer import Panel
+
+LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
+"""Colour, mark and vertical offset of each level."""
+
+DIVISORS = {"n − 1 (ddof 1)": "value", "n (ddof 0)": "value_ddof0"}
+"""Columns of the effect size, by what its standard deviation divides by."""
+
+ROWS = {
+    "occupation-gender": "gender: occupations",
+    "C6": "gender: career, family",
+    "C11": "gender: pleasant",
+    "DB-competent-gender": "gender: competent",
+    "DB-likeable-gender": "gender: likeable",
+    "C8": "science, arts: gender",
+    "C3": "race: pleasant",
+    "C12": "race: career, family",
+    "C13": "race: science, arts",
+    "DB-competent-race": "race: competent",
+    "DB-likeable-race": "race: likeable",
+    "occupation-race": "race: occupations",
+    "ABW": "Black women: stereotype",
+}
+"""The tests of study 1 in a few words: whose names, and what they are associated with."""
+
+SWITCHES = (
+    "Count words, not sentences",
+    "Correct for 39 tests",
+    "Compare with random words",
+)
+"""What can be asked of a test beyond p < .05, in the order in which the chapter teaches it."""
+
+EDGES = np.linspace(-2, 2, 41)
+"""Of the bins of effect sizes."""
+
+
+def forest(scores: pandas.DataFrame):
+    """Draw effect sizes with their intervals: a row a test, a colour and a mark a level.
+
+    Filled marks are tests whose one-sided p-value, words as units, stays below .05 after
+    Benjamini and Hochberg's correction over all rows.
+    """
+    figure, axes, names = _rows(scores, height=0.48)
+    for level, colour, mark, offset, rows in _by_level(scores):
+        heights = [names.index(test) + offset for test in rows["test"]]
+        dots(axes, heights, rows, colour, mark, level, rows["p_bh"] < 0.05)
+    axes.axvline(0, color="0.35", linewidth=1)
+    axes.set(xlabel="effect size d", xlim=(-2, 2))
+    return _with_legend(figure, axes)
+
+
+def rejection(placed: pandas.DataFrame):
+    """Draw how often random attribute sets are called significant, against the nominal rate."""
+    figure, axes, names = _rows(placed, height=0.36)
+    for level, colour, mark, _, rows in _by_level(placed):
+        heights = [names.index(test) for test in rows["test"]]
+        axes.scatter(100 * rows["rejected"], heights, s=40, color=colour, marker=mark, label=level)
+    axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes.annotate("nominal 5%", (5, len(names) - 0.4), xytext=(4, 0), textcoords="offset points")
+    axes.set(
+        xlim=(0, None),
+        ylim=(-0.6, len(names)),
+        xlabel="random attribute sets with one-sided p < .05 (%)",
+    )
+    axes.grid(axis="y", linewidth=0.4)
+    return _with_legend(figure, axes)
+
+
+def separability_plot(placed: pandas.DataFrame):
+    """Draw the rejection rate of random attribute sets against how separate the targets are."""
+    figure, axes = subplots(height=3.8)
+    for level, colour, mark, _, rows in _by_level(placed):
+        shares = 100 * rows["rejected_uniform"]
+        axes.scatter(rows["separability"], shares, s=40, color=colour, marker=mark, label=level)
+    axes.axhline(5, color="0.35", linestyle="--", linewidth=1.2)
+    axes.annotate("nominal 5%", (0.75, 5), xytext=(0, 4), textcoords="offset points")
+    axes.set(
+        xlabel="target words nearer to their own set than to the other (share)",
+        ylabel="random sets with p < .05 (%)",
+        ylim=(0, None),
+    )
+    return _with_legend(figure, axes)
+
+
+def null_distributions(embedded, random):
+    """Draw what relabelled targets and what random attribute words give, and the real effect."""
+    observed, relabelled = _relabelled_effect_sizes(embedded, 20_000)
+    figure, axes = subplots(height=3.4)
+    for values, colour, label in (
+        (relabelled, "C0", "targets relabelled: the permutation test's null"),
+        (random.effect_sizes, "C1", "random words as attributes, targets as they are"),
+    ):
+        axes.hist(
+            values,
+            EDGES,
+            density=True,
+            color=colour,
+            alpha=0.55,
+            linewidth=0,
+            label=label,
+        )
+    axes.axvline(observed, color="0.2", linewidth=2, linestyle="--", label="this test")
+    axes.set(xlabel="effect size d", yticks=[], ylabel="density", xlim=(-2, 2))
+    axes.spines["left"].set_visible(False)
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure
+
+
+def _rows(frame: pandas.DataFrame, height: float):
+    """Return a figure with one row a test, from the top down."""
+    names = list(dict.fromkeys(frame["test"]))[::-1]
+    figure, axes = subplots(height=height * len(names) + 1.4)
+    told = [f"{ROWS[name]} ({name})" if name in ROWS else name for name in names]
+    axes.set(yticks=range(len(names)), yticklabels=told)
+    return figure, axes, names
+
+
+def _by_level(frame: pandas.DataFrame):
+    """Yield level, colour, mark, vertical offset and rows."""
+    for level, rows in frame.groupby("level", sort=False):
+        index, mark, offset = LEVELS[level]
+        yield level, COLOURS[index], mark, offset, rows
+
+
+def _with_legend(figure, axes):
+    axes.legend(
+        frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, title="level"
+    )
+    return figure
+
+
+def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return scores of all tests as the reader sees them: rounded, in words."""
+    words = scores["p_low_words"], scores["p_high_words"]
+    return pandas.DataFrame(
+        {
+            "test": scores["test"],
+            "level": scores["level"],
+            "d": scores["value"],
+            "95% interval": interval_texts(scores),
+            "p, items": p_cells(scores["p_value"], scores["p_low"], scores["p_high"]),
+            "p, words": p_cells(scores["p_value_words"], *words),
+            "p, Holm": p_cells(scores["p_holm"], *words, "holm"),
+            "p, BH": p_cells(scores["p_bh"], *words, "bh"),
+            "items a side": scores["n"],
+            "words a side": scores["n_words"],
+        }
+    )
+
+
+def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> pandas.DataFrame:
+    """Return the place of tests among random attribute sets, with headings for the reader."""
+    headings = {
+        "test": "test",
+        "level": "level",
+        "value": "d",
+        "p_value_words": "permutation p",
+        "p_bh": "permutation p, BH",
+        "p_random": "p among random sets",
+        "p_random_bh": "p among random sets, BH",
+        "q95": "95th percentile of |d|",
+        "rejected": "random sets rejected",
+        "rejected_uniform": "rejected, unmatched",
+        "rejected_two_sided": "rejected, two-sided 10%",
+        "separability": "separability",
+    }
+    return placed[columns or list(headings)].rename(columns=headings)
+
+
+def panel(
+    scores: pandas.DataFrame, embedded, random, start: tuple[str, str] | None = None
+) -> Panel:
+    """Return the panel in which a reader chooses test, level and divisor.
+
+    It shows a test's effect size beside those of relabelled targets and of random attribute words.
+
+    Parameters
+    ----------
+    scores, embedded
+        As :func:`biaslib.studies.text_encoders.run` gives them.
+    random
+        One :class:`biaslib.studies.text_encoders.RandomAttributes` a row of the scores.
+    start
+        Test and level that the panel begins with; the first ones where it is left out.
+    """
+    cases = {}
+    for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True):
+        _, relabelled = _relabelled_effect_sizes(each, 2_000)
+        for divisor, column in DIVISORS.items():
+            case = row["test"], row["level"], divisor
+            cases[case] = _drawing(row, row[column], relabelled, drawn)
+    choices = {
+        "Test": list(dict.fromkeys(scores["test"])),
+        "Level": list(dict.fromkeys(scores["level"])),
+        "Divide by": list(DIVISORS),
+    }
+    begin = None if start is None else (*start, next(iter(DIVISORS)))
+    return Panel("One test, and what chance gives", choices, cases, begin)
+
+
+def _drawing(row: dict, d: float, relabelled: np.ndarray, random) -> Drawing:
+    """Draw both histograms and the test; another divisor stretches all effect sizes alike."""
+    stretch = d / row["value"]
+    marks = [
+        histogram(stretch * relabelled, EDGES)
+        | {"label": "targets relabelled: what the permutation test compares with", "group": 0},
+        histogram(stretch * random.effect_sizes, EDGES)
+        | {"label": "random words as attributes, targets as they are", "group": 1},
+        {"kind": "rule", "x": [d], "y": [], "label": "this test", "group": 5},
+    ]
+    return Drawing(
+        _panel_sentence(row, d, random),
+        marks,
+        "effect size d",
+        "share",
+        (-2, 2),
+        (0, 1.05 * max(*marks[0]["y"], *marks[1]["y"])),
+        "Two histograms of effect sizes and an upright line at this test.",
+    )
+
+
+def _panel_sentence(row: dict, d: float, random) -> str:
+    test, stretch = stimuli.association_test(row["test"], row["level"]), d / row["value"]
+    return (
+        f"{test.title}, {row['level']} level; positive: {test.direction}. d = {signed(d)}, 95% "
+        f"interval {interval_text(stretch * row['low'], stretch * row['high'])}, "
+        f"{row['n_words']} words a side. Relabelled targets reach this d or more in "
+        f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words "
+        f"reach this size in {_share(random.p_value(row['value']))} of "
+        f"{len(random.effect_sizes):,} sets; 95% of them stay within "
+        f"±{stretch * random.quantile():.2f}, and the permutation test "
+        f"calls {_share(random.rejection_rate())} of them significant at 5%."
+    )
+
+
+def significant(
+    scores: pandas.DataFrame, placed: pandas.DataFrame, words: bool, corrected: bool, random: bool
+) -> np.ndarray:
+    """Return which tests are called significant at 5%, by what is asked of them.
+
+    Parameters
+    ----------
+    scores, placed
+        As :func:`biaslib.studies.text_encoders.run` and
+        :func:`biaslib.studies.text_encoders.against_random` give them, row by row.
+    words
+        Whether a word is one unit, and not each of its sentences.
+    corrected
+        Whether p-values are corrected for the number of rows, by Holm's method.
+    random
+        Whether the effect must also be rare among random attribute words.
+    """
+    asked = [scores["p_value_words" if words else "p_value"]]
+    asked += [placed["p_random"]] if random else []
+    if corrected:
+        asked = [inference.adjust(each, "holm") for each in asked]
+    return np.all([np.asarray(each) < analyses.LEVEL for each in asked], axis=0)
+
+
+def four_counts(scores: pandas.DataFrame, placed: pandas.DataFrame) -> list[int]:
+    """Return how many tests are significant as the three :data:`SWITCHES` go on, one by one."""
+    states = [[number < on for number in range(3)] for on in range(4)]
+    return [int(significant(scores, placed, *state).sum()) for state in states]
+
+
+def switches(scores: pandas.DataFrame, placed: pandas.DataFrame) -> Panel:
+    """Return the panel in which a reader asks more and more of 39 significant tests.
+
+    Parameters
+    ----------
+    scores, placed
+        As for :func:`significant`.
+    """
+    states = list(itertools.product((False, True), repeat=len(SWITCHES)))
+    cases = {state: _significant_tests(scores, placed, state) for state in states}
+    return Panel("How many findings are left?", {name: [False, True] for name in SWITCHES}, cases)
+
+
+def _significant_tests(scores, placed, state: tuple[bool, ...]) -> Drawing:
+    found, rows = significant(scores, placed, *state), list(ROWS)[::-1]
+    heights = [
+        rows.index(row.test) + 0.8 * LEVELS[row.level][2] for row in scores.itertuples(index=False)
+    ]
+    names = [
+        f"{ROWS[row.test]}, {row.level} level: d = {signed(row.value)}"
+        for row in scores.itertuples(index=False)
+    ]
+    words, corrected, random = state
+    sentence = f"{found.sum()} of {len(found)} tests are significant at the 5% level"
+    sentence += f" when {'a word' if words else 'every sentence'} counts as one unit"
+    sentence += f", after Holm's correction for {len(found)} tests" if corrected else ""
+    sentence += ", and rare among random attribute words" if random else ""
+    parts = ((found, "significant", 0), (~found, "not significant", 5))
+    return Drawing(
+        f"{sentence}.",
+        [_some(chosen, scores["value"], heights, names, *told) for chosen, *told in parts],
+        "effect size d (right of 0: the stereotype)",
+        "",
+        (-2, 2),
+        (-0.7, len(rows) - 0.3),
+        "A row for each of 13 tests and three marks in each, one a level.",
+        y_ticks={place: ROWS[test] for place, test in enumerate(rows)},
+        height=430,
+    )
+
+
+def _some(chosen, x, y, names, label: str, group: int) -> dict:
+    """Return the mark of the dots that were chosen."""
+    at = np.flatnonzero(chosen)
+    kept = {"x": np.asarray(x)[at], "y": np.asarray(y)[at], "names": [names[i] for i in at]}
+    return {"kind": "dots", "label": f"{label}: {len(at)}", "group": group, **kept}
+
+
+def choices_panel(table: pandas.DataFrame, tests: Sequence[str], start: tuple) -> Panel:
+    """Return the panel in which a reader is the analyst, over every analysis of some tests.
+
+    Parameters
+    ----------
+    table
+        What :func:`biaslib.studies.analyses.all_analyses` returns.
+    tests
+        Those to choose from.
+    start
+        The test and the choices that the panel begins with.
+    """
+    cases = {}
+    for test in tests:
+        rows = table[table["test"] == test].sort_values("p", kind="stable")
+        curve = _curve(rows)
+        for rank, row in enumerate(rows.to_dict("records")):
+            chosen = tuple(row[name] for name in analyses.CHOICES)
+            cases[(ROWS[test], *chosen)] = _analysis(row, rank, rows, curve)
+    choices = {"Test": [ROWS[test] for test in tests], **analyses.CHOICES}
+    return Panel("Be the analyst", choices, cases, (ROWS[start[0]], *start[1:]))
+
+
+def _curve(rows: pandas.DataFrame) -> list[dict]:
+    """Return all analyses of a test as marks, from the smallest p-value on."""
+    ranks, heights = np.arange(len(rows)), np.log10(rows["p"].to_numpy())
+    names = ["; ".join(told) for told in rows[list(analyses.CHOICES)].to_numpy()]
+    survives = rows["survives"].to_numpy()
+    return [
+        {"kind": "rule", "y": [np.log10(analyses.LEVEL)], "group": 5, "thin": True},
+        _some(survives, ranks, heights, names, "says yes", 0),
+        _some(~survives, ranks, heights, names, "says no", 5),
+    ]
+
+
+def _analysis(row: dict, rank: int, rows: pandas.DataFrame, curve: list[dict]) -> Drawing:
+    n, total = rows["survives"].sum(), len(rows)
+    told = "the finding survives" if row["survives"] else "the finding does not survive"
+    yours = {"kind": "rule", "x": [rank], "y": [], "label": "your choices", "group": 1}
+    return Drawing(
+        f"d = {signed(row['value'])}, {p_text(row['p'])}: {told}. "
+        f"Of all {total} analyses of this test {n} say yes ({n / total:.0%}).",
+        [*curve, yours],
+        "all analyses, from the smallest p to the largest",
+        "p, corrected",
+        (-2, total + 1),
+        (-4, 0),
+        "Dots that rise from left to right, one an analysis, and a level line at .05.",
+        x_ticks={},
+        y_ticks={0: "1", np.log10(analyses.LEVEL): ".05", -2: ".01", -3: ".001", -4: "≤ .0001"},
+    )
+
+
+def analyses_table(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how many analyses of each test say yes."""
+    counted = table.groupby("test")["survives"].agg(["sum", "size", "mean"])
+    counted = counted.sort_values("mean", ascending=False, kind="stable").reset_index()
+    return pandas.DataFrame(
+        {
+            "test": counted["test"],
+            "about": counted["test"].map(ROWS),
+            "say yes": counted["sum"],
+            "of": counted["size"],
+            "share": counted["mean"].map("{:.0%}".format),
+        }
+    )
+
+
+def check_p_random(answer) -> Check:
+    """Judge the p-value among random attribute sets: two-sided, and never 0."""
+    random = np.array([-1.5, -0.5, 0.5, 1.0])
+    cases = [(0.9, 3 / 5), (-0.9, 3 / 5), (1.0, 3 / 5), (1.9, 1 / 5)]
+    cases = [((d, random), p) for d, p in cases]
+    hint = "count sizes and not signs, ties included, and the test itself as one more draw"
+    right = "random words have no direction, and no p-value is 0."
+    return judge_function(answer, cases, hint, right=right)
+
+
+def _share(value: float) -> str:
+    return "less than 0.1%" if value < 0.001 else f"{value:.1%}"
+
+
+def _relabelled_effect_sizes(embedded, n: int) -> tuple[float, np.ndarray]:
+    """Return the effect size, and effect sizes when target words change sides.
+
+    A word takes its sentences along, and every word has equally many; so relabelling changes the
+    difference of means and leaves the spread as it is.
+    """
+    x, y = embedded.word_scores()
+    observed = embedded.effect_size()
+    scale = observed / (x.mean() - y.mean())
+    return observed, scale * inference.relabelled_differences(x, y, n, rng=0)

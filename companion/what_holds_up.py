@@ -1,0 +1,246 @@
+"""What holds up: tables, a figure and sentences about the claims of the four papers."""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from biaslib import reproduction
+from biaslib.display._style import subplots
+from biaslib.display._tables import Table
+from biaslib.display._text import minus_signs, say
+from companion._check import Check, judge_list
+
+NAMES = {
+    "ross2021": "Ross et al. 2021",
+    "srinivasan2021": "Srinivasan and Bisk 2021",
+    "hamidieh2023": "Hamidieh et al. 2023",
+    "zhou2022": "Zhou et al. 2022",
+}
+CHAPTERS = {
+    "ross2021": "study1_grounded",
+    "srinivasan2021": "study2_masked",
+    "hamidieh2023": "study3_clip_audit",
+    "zhou2022": "study4_captions",
+}
+COLOURS = dict(zip(reproduction.ANSWERS, ("C2", "C8", "C3", "0.75"), strict=True))
+
+
+def scoreboard() -> pandas.DataFrame:
+    """Return one row a paper: its claims by what its own tables say of them.
+
+    Examples
+    --------
+    >>> board = scoreboard().set_index("paper")
+    >>> bool((board.drop(columns="claims").sum(axis=1) == board["claims"]).all())
+    True
+    """
+    claims = reproduction.claims()
+    found = pandas.crosstab(claims["paper"], claims["answer"])
+    found = found.reindex(index=list(NAMES), columns=list(reproduction.ANSWERS), fill_value=0)
+    found.insert(0, "claims", found.sum(axis=1))
+    found.loc["all four"] = found.sum()
+    return found.rename(index=NAMES).rename_axis("paper").reset_index()
+
+
+def scoreboard_figure():
+    """Draw, by paper, which share of its claims follows from its own tables."""
+    figure, axes = subplots(height=3.2)
+    board = scoreboard().iloc[-2::-1]
+    for at, row in enumerate(board.to_dict("records")):
+        left = 0.0
+        for name, colour in COLOURS.items():
+            width = 100 * row[name] / row["claims"]
+            label = name if at == 0 else None
+            axes.barh(at, width, 0.7, left=left, color=colour, edgecolor="white", label=label)
+            if width > 7:
+                axes.text(left + width / 2, at, row[name], ha="center", va="center", color="black")
+            left += width
+    axes.set_yticks(range(len(board)), board["paper"])
+    axes.set(xlim=(0, 100), xlabel="% of the claims, by the paper's own tables")
+    axes.legend(frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.4, -0.2), fontsize=9)
+    return figure
+
+
+def numbers_text(numbers: Sequence[Mapping[str, object]]) -> str:
+    """Return the numbers behind an answer as words of a table.
+
+    Examples
+    --------
+    >>> numbers_text([{"what": "tests by kind", "value": {"gender": 6, "race": 7}}])
+    'tests by kind: gender 6, race 7'
+    """
+    parts = []
+    for each in numbers:
+        value = each["value"]
+        told = f"{value:,}" if not isinstance(value, Mapping) else None
+        told = told or ", ".join(f"{name} {number:,}" for name, number in value.items())
+        parts.append(f"{each['what']}: {told}")
+    return minus_signs("; ".join(parts))
+
+
+def claim_table(headline: bool | None = None) -> pandas.DataFrame:
+    """Return the claims: quotation, place, what would count, the numbers, the answer.
+
+    Parameters
+    ----------
+    headline
+        Those of abstracts, introductions and conclusions, or the others; None for all.
+    """
+    rows = reproduction.claims()
+    if headline is not None:
+        rows = rows[rows["headline"] == headline]
+    places = [
+        "; ".join(f"“{each['quotation']}” ({each['place']})" for each in quotations)
+        for quotations in rows["quotations"]
+    ]
+    return pandas.DataFrame(
+        {
+            "paper": rows["paper"].map(NAMES),
+            "claim": rows["claim"],
+            "in their words": places,
+            "what would count": rows["counts"],
+            "numbers": [numbers_text(each) or "none printed" for each in rows["numbers"]],
+            "answer": rows["answer"],
+            "remark": rows["remark"].map(minus_signs),
+        }
+    )
+
+
+def share_sentences(paper: str) -> str:
+    """Return two sentences about what of a paper holds up.
+
+    Examples
+    --------
+    >>> share_sentences("zhou2022").split(":")[0]
+    'We checked 29 statements of the paper [against its own tables](what_holds_up.ipynb)'
+    """
+    answers = reproduction.claims(paper)["answer"].value_counts()
+    told = [int(answers.get(name, 0)) for name in reproduction.ANSWERS]
+    n = f"{len(reproduction.printed(paper)):,}"
+    return (
+        f"We checked {sum(told)} statements of the paper [against its own "
+        f"tables](what_holds_up.ipynb): {told[0]} follow from them, {told[1]} in part, {told[2]} "
+        f"not, and of {told[3]} nothing can be said. Nobody has rerun the released models here, so "
+        f"none of its {n} printed numbers and lists has been reproduced."
+    )
+
+
+def limit_table() -> pandas.DataFrame:
+    """Return what the authors say of their own limits: ours in short, and their words."""
+    rows = reproduction.limits()
+    return pandas.DataFrame(
+        {
+            "limit": rows["says"],
+            "in their words": "“" + rows["quotation"] + "”",
+            "where": rows["paper"].map(NAMES) + ", " + rows["place"],
+        }
+    )
+
+
+def completed(scores: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
+    """Return several tables of scores as one, with the labels that a summary lacks.
+
+    Labels (study, profile, dataset, seed, revision) are those of the first table.
+    """
+    first = scores[0]
+    labels = first[["study", "profile", "dataset", "seed"]].iloc[0].to_dict()
+    revisions = first.drop_duplicates("model").set_index("model")["revision"]
+    parts = []
+    for table in scores:
+        known = labels | {"revision": table["model"].map(revisions), "p_value": np.nan}
+        parts.append(table.assign(**{k: v for k, v in known.items() if k not in table}))
+    return pandas.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
+
+
+def recorded(paper: str, scores, run, pictures, images=(), counts=None):
+    """Write the record of a run in ``paper``, and return it beside the printed numbers.
+
+    The record goes where the environment variable ``BIASLIB_RUNS`` says, or beside the notebook.
+    In ``planted`` nothing is written: its scores are of no released model.
+
+    Parameters
+    ----------
+    paper, run, counts
+        As of :func:`biaslib.reproduction.stamp`.
+    scores
+        Tables of scores.
+    pictures
+        How many were asked for, and how many were there.
+    images
+        Those that were shown, in the form of models, for the hash of the data.
+    """
+    if run.profile != "paper":
+        return say("Nothing to record: these scores are of the planted world.")
+    shown = sorted({name for each in images for name in each.ids})
+    if shown:
+        run.record(data={"pictures": hashlib.sha256("\n".join(shown).encode()).hexdigest()})
+    asked = dict(zip(("asked", "there"), map(int, pictures), strict=True))
+    every = completed(scores)
+    stamp = reproduction.stamp(run, paper, asked, counts)
+    name = f"{paper}-{stamp['made'].translate(str.maketrans(' :', '-.'))}"
+    folder = reproduction.record(Path(os.environ.get("BIASLIB_RUNS", ".")) / name, every, stamp)
+    found = reproduction.compare(every, paper, counts)
+    met = found["verdict"].value_counts()
+    parts = ", ".join(f"{int(met.get(each, 0)):,} {each}" for each in reproduction.VERDICTS)
+    told = [each["finding"] for each in found.attrs["checks"].values() if each["finding"]]
+    caption = f"Ours beside the printed numbers: {parts}. {' '.join(f'{each}.' for each in told)}"
+    beside = found[found["verdict"] != "not run"]
+    return Table(beside, f"{caption} Recorded in {folder}", folded=True)
+
+
+# The exercise
+
+
+def ten_numbers() -> pandas.DataFrame:
+    """Return ten printed numbers with those of an invented run, for the reader to judge."""
+    rows = [
+        ("zhou2022/table3/overall/clip/vlbs", 45.72, 0.5, 45.60, 45.40, 45.90),
+        ("zhou2022/table3/overall/flava/vlrs", 60.70, 0.5, 61.90, 61.60, 62.20),
+        ("zhou2022/table3/overall/albef/ivlas", 75.46, 0.5, 75.70, 74.10, 76.90),
+        ("ross2021/table3/C6/vl-bert/W", 1.61, 0.05, 1.60, 1.58, 1.63),
+        ("ross2021/table3/C6/vilbert/W", 1.04, 0.05, 1.04, 0.61, 1.38),
+        ("ross2021/table4/C8/visualbert/W", 0.77, 0.05, 0.77, np.nan, np.nan),
+        ("hamidieh2023/table4/women/nurse", 1.28, 0.02, 1.27, 1.265, 1.285),
+        ("hamidieh2023/table4/men/miner", 0.99, 0.02, 0.91, 0.88, 0.94),
+        ("ross2021/table1/google/C6", 780, 0, 780, 780, 780),
+        ("zhou2022/table1/gender", 486, 0, 206, 206, 206),
+    ]
+    return pandas.DataFrame(rows, columns=["number", "printed", "margin", "run", "low", "high"])
+
+
+def whole_counts(table: pandas.DataFrame) -> pandas.DataFrame:
+    """Return numbers with counts as whole ones, to read.
+
+    Examples
+    --------
+    >>> whole_counts(ten_numbers())["printed"].tolist()[-3:]
+    [0.99, 780, 486]
+    """
+    columns = ["printed", "margin", "run", "low", "high"]
+    counts = table["margin"] == 0
+    shown = {
+        name: table[name].astype(object).mask(counts, table[name].fillna(0).round().astype(int))
+        for name in columns
+    }
+    return table.assign(**shown)
+
+
+def check_verdicts(answer) -> Check:
+    """Check a reader's ten results, in the order of :func:`ten_numbers`.
+
+    Examples
+    --------
+    >>> check_verdicts(["met"] * 10)
+    Not yet: 4 of 10 are right; look at row 2 again
+    """
+    rows = ten_numbers()
+    names = ("printed", "margin", "low", "high")
+    expected = reproduction.judge_number(*(rows[name].to_numpy() for name in names))
+    form = f"return ten of {', '.join(reproduction.VERDICTS[:3])}, in the table's order"
+    hints = [f"look at row {number} again" for number in range(1, 11)]
+    learned = "an interval partly outside the tolerance decides nothing, nor does a missing one."
+    return judge_list(answer, expected, form, hints, learned)
