@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -305,7 +306,7 @@ def test_a_workflow_has_least_rights_and_names_actions_by_commit(path):
 
 @pytest.mark.slow
 def test_the_source_archive_holds_the_repository(tmp_path):
-    """Tests, notebooks and the book run from it."""
+    """Tests, notebooks and the book run from it; the wheel does without the training."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -316,10 +317,14 @@ def test_the_source_archive_holds_the_repository(tmp_path):
         if (ROOT / name).exists():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
-    build = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", tmp_path]
-    subprocess.run(build, cwd=copy, check=True, capture_output=True)
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, "--sdist"]
+    subprocess.run([*build, "--wheel"], cwd=copy, check=True, capture_output=True)
     with tarfile.open(next(tmp_path.glob("biaslib-*.tar.gz"))) as archive:
         held = {each.name.partition("/")[2] for each in archive if each.isfile()}
     assert set(listed.stdout.splitlines()) - held == set()
     added = {each for each in held - set(listed.stdout.splitlines()) if "egg-info" not in each}
     assert added <= {"PKG-INFO", "setup.cfg"}
+    with zipfile.ZipFile(next(tmp_path.glob("biaslib-*.whl"))) as wheel:
+        packages = {name.rpartition("/")[0] for name in wheel.namelist()}
+    assert "plantedworld/models" in packages
+    assert "plantedworld/training" not in packages
