@@ -165,6 +165,6 @@ def test_the_reading_of_blocks():
     )
     assert exercises(page) == ["ex-a"]
     assert code_of(solutions(page)["ex-a"]) == "x = 3\n\ny = 4\n"
-    cell = "x = y = ...\n\nreport.judge((x, y), (3, 4), 'count')"
-    before, after = outcomes("from biaslib import display", cell, code_of(solutions(page)["ex-a"]))
+    cell = "x = y = ...\n\n_check.judge((x, y), (3, 4), 'count')"
+    before, after = outcomes("from companion import _check", cell, code_of(solutions(page)["ex-a"]))
     assert (before.passed, after.passed) == (False, True)
