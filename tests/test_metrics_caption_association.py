@@ -62,6 +62,8 @@ def test_worked_example():
     women = np.array([[True], [True], [False], [False]])
     assert metrics.c_asc([[0.3, 0.3, 0.1, 0.1]], women, ddof=0) == pytest.approx(2.0)
     assert metrics.c_asc([[0.3, 0.3, 0.1, 0.1]], women) == pytest.approx(2 * math.sqrt(3 / 4))
+    # Two images, the fewest: 0.2 apart with a standard deviation of 0.2 / sqrt(2).
+    assert metrics.c_asc([[0.3, 0.1]], women[1:3]) == pytest.approx(math.sqrt(2))
 
 
 @pytest.mark.parametrize("ddof", [0, 1])
@@ -337,6 +339,8 @@ def test_bad_input_to_retrieval(call, message):
         ([[5, 0]], [4, 6], 5, 10, r"the count 5 of group 0 for word 0 is impossible"),
         ([[-1, 6]], [4, 6], 5, 10, "the count -1 of group 0"),
         ([[2.5, 2.5]], [5, 5], 5, 10, "the count 2.5 of group 0"),
+        # Only two images are not of the group, so three of five retrieved must be.
+        ([[2, 2]], [8, 2], 5, 10, "the count 2 of group 0"),
         ([[2, 3]], [0, 10], 5, 10, r"group 0 has 0 of 10 images"),
         ([[2, 3]], [5, 5], 11, 10, "n_retrieved is 11"),
         ([[2, 3]], [5, 5, 5], 5, 10, "2 columns of counts for 3 group sizes"),

@@ -199,19 +199,20 @@ def test_occupations_that_name_a_gender_are_starred(audit):
     assert set(starred) == set(stimuli.GENDERED_OCCUPATIONS)
 
 
-def test_hardly_retrieved_groups_are_counted_as_a_loop_counts_them(audit):
+@pytest.mark.parametrize("below", [study.ERASED, 0.9])
+def test_hardly_retrieved_groups_are_counted_as_a_loop_counts_them(audit, below):
     members = audit.given.groups["tone"]
-    erased = study.erasure(audit.found, members, audit.table, n_resamples=20)
+    erased = study.erasure(audit.found, members, audit.table, below, n_resamples=20)
     top = audit.found.ranking[:, : audit.found.k]
     for group in members:
         shares = members[group].to_numpy()[top].mean(axis=1)
-        hardly = shares / members[group].mean() < study.ERASED
+        hardly = shares / members[group].mean() < below
         row = erased[(erased["bias_type"] == "all") & (erased["group"] == group)].iloc[0]
         assert row["words"] == hardly.sum()
         assert row["n"] == 428
         k, n, size = audit.found.k, len(members), members[group].sum()
         counts = np.arange(k + 1)
-        chance = stats.hypergeom.pmf(counts, n, size, k)[counts / k < study.ERASED * size / n].sum()
+        chance = stats.hypergeom.pmf(counts, n, size, k)[counts / k < below * size / n].sum()
         assert row["by_chance"] == pytest.approx(428 * chance)
     parts = erased[erased["bias_type"] != "all"].groupby("group")["words"].sum()
     assert (

@@ -44,7 +44,9 @@ FAR = 1e-5
 """Probability below which a tail is far."""
 
 ERROR, FAR_ERROR = 0.03, 0.1
-"""Relative errors that were not exceeded in the conditions of tests/test_inference_permutation."""
+"""Relative errors that were not exceeded in the conditions of tests/test_inference_permutation.
+
+These and the limits above were chosen on such conditions, after a look at the errors."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
 

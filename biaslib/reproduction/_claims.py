@@ -24,8 +24,9 @@ def claims(paper: str | None = None) -> pandas.DataFrame:
     """Return the claims of a paper, or of all, and whether they follow from its printed tables.
 
     Each was judged three times, independently: twice from quotation and printed tables alone. Where
-    all agree, that is the answer; where they do not, the numbers were looked at again, and the
-    answer is the one that they bear, *in part*, or *cannot be said*.
+    all agree, that is the answer. Where the two agree against the first, which asked for more than
+    is quoted, theirs is; where they differ, it is *in part* or *cannot be said*. A *remark* says
+    where another answer stands, as where the paper's own unbiased score decides.
 
     Returns
     -------
