@@ -105,7 +105,7 @@ clean:
 
 benchmarks: $(INSTALLED)
 	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m tools.benchmarks
 
 levels: $(INSTALLED)
 	@echo "== Level, power and coverage of each test and interval: some ten minutes on one core"

@@ -19,12 +19,12 @@ COLUMNS += ["bare_loop_a_second", "ratio", "median_ratio", "peak_gb"]
 @pytest.fixture
 def loops(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.loops")
+    return importlib.import_module("tools.benchmarks.loops")
 
 
 @pytest.mark.slow
 def test_what_a_card_is_asked_for_runs_small_on_a_processor():
-    command = [sys.executable, "-m", "benchmarks.gpu", "--size", "tiny", "--device", "cpu"]
+    command = [sys.executable, "-m", "tools.benchmarks.gpu", "--size", "tiny", "--device", "cpu"]
     command += ["--items", "3", "--repeats", "1"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-2000:]

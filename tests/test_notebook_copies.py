@@ -78,7 +78,7 @@ def test_a_copy_is_a_valid_notebook_without_outputs(path):
 @each_copy
 def test_no_code_of_a_copy_names_a_file_beside_it(path):
     """Colab has the package alone, without the repository."""
-    paths = r"""["'(](?:\.\.?/|(?:book|notebooks|tests|tools|biaslib|plantedworld|static)/)"""
+    paths = r"""["'(](?:\.\.?/|(?:book|notebooks|tests|tools|biaslib|plantedworld)/)"""
     assert [c for c in texts(path, "code") if re.search(paths, c)] == []
 
 

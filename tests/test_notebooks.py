@@ -55,7 +55,7 @@ def test_few_cells_are_hidden(path):
 
 @each_notebook
 def test_lines_fit(path):
-    """Eighty columns show without scrolling at 1280 pixels, in the type of static/custom.css."""
+    """Eighty columns show without scrolling at 1280 pixels, in book/static/custom.css."""
     lines = [line for text in sources(path) for line in text.splitlines()]
     assert [line for line in lines if len(line) > 100] == []
     lines = [line for text in sources(path) for line in shown(text).splitlines()]

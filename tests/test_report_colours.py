@@ -9,7 +9,7 @@ from biaslib import display
 from companion import published_numbers, study3_clip_audit
 
 HALF_A_TURN = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
-"""What ``hue-rotate(180deg)`` of static/custom.css makes of red, green and blue."""
+"""What ``hue-rotate(180deg)`` of book/static/custom.css makes of red, green and blue."""
 
 
 def dark(colour):

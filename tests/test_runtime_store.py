@@ -244,8 +244,8 @@ def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path, damaged
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the process that is killed")
 def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
-    """A short form of ``python -m benchmarks kills``."""
-    command = [sys.executable, "-m", "benchmarks.kills", "8", "writing"]
+    """A short form of ``python -m tools.benchmarks kills``."""
+    command = [sys.executable, "-m", "tools.benchmarks.kills", "8", "writing"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     found = json.loads(answer.stdout)
     assert found["kills"] == 8

@@ -129,7 +129,7 @@ def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path, b
     shown = {"slides": deck(page, "x"), "handout": handout(page, "x")}
     (tmp_path / FOLDER / f"slides_{'x' * 60}.html").write_text(shown["slides"], encoding="utf-8")
     shown["index"] = overview(tmp_path / FOLDER, ["x" * 60]).replace("Title", "T" * 60)
-    style = (ROOT / "static" / "teaching.css").read_text(encoding="utf-8")
+    style = (ROOT / "book" / "static" / "teaching.css").read_text(encoding="utf-8")
     scrolls = "e => e.scrollWidth > e.clientWidth && e.tabIndex === 0"
     phone = browser.new_page(viewport={"width": 390, "height": 844})
     try:

@@ -32,7 +32,7 @@ import pytest
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "mutants.csv"
+RESULTS = ROOT / "tools" / "benchmarks" / "results" / "mutants.csv"
 DATABASE = Path(os.environ.get("COVERAGE_FILE", ROOT / ".coverage"))
 TIMES = DATABASE.with_name(f"{DATABASE.name}.json")
 LAYERS = ("metrics", "inference", "datasets", "models", "studies", "reproduction")

@@ -1,4 +1,4 @@
-"""Draw the picture that a link to the book shows where links are previewed: static/social.png.
+"""Draw the picture that a link to the book shows where links are previewed: book/static/social.png.
 
 ``python tools/social_image.py`` runs the chapter on text encoders once more (some minutes) and
 draws its four steps at 1200 by 630 pixels. The counts stand in the file as text, so that a test can
@@ -21,7 +21,7 @@ from biaslib.stimuli import pool  # noqa: E402
 from biaslib.studies import text_encoders as study  # noqa: E402
 from companion import text_encoders as plots  # noqa: E402
 
-IMAGE = ROOT / "static" / "social.png"
+IMAGE = ROOT / "book" / "static" / "social.png"
 TITLE = "What is left of {n} tests of social bias on a real text encoder"
 
 

@@ -39,7 +39,7 @@ def main() -> int:
     INSTRUCTOR.mkdir(parents=True, exist_ok=True)
     page = edition(SITE, stems)
     (INSTRUCTOR / "index.html").write_text(page, encoding="utf-8")
-    shutil.copy(ROOT / "static" / "teaching.css", INSTRUCTOR)
+    shutil.copy(ROOT / "book" / "static" / "teaching.css", INSTRUCTOR)
     print(f"the instructor's edition of {len(stems)} chapters: {INSTRUCTOR / 'index.html'}")
     return 0
 

@@ -98,7 +98,7 @@ PACKAGES = (
         name="mathjax",
         version="3.2.2",
         sha256="1b9c0a1c44df864e915690558e72adb9cc5203360daefd385084ced3b6c64c09",
-        target="static/vendor/mathjax",
+        target="book/static/vendor/mathjax",
         files={
             "LICENSE": "",
             "es5/tex-mml-chtml.js": "",
@@ -112,7 +112,7 @@ PACKAGES = (
         name="requirejs",
         version="2.3.8",
         sha256="777158e89275e16bd51aec3ef714fbcb5dc45789e7078659933bc814916d7dec",
-        target="static/vendor/requirejs",
+        target="book/static/vendor/requirejs",
         files={"require.js": ""},
         written={
             "LICENSE": MIT.format(
@@ -124,7 +124,7 @@ PACKAGES = (
         name="@jupyter-widgets/html-manager",
         version="1.0.15",
         sha256="2b9d65cb7913e1c7d671757a10008b32c9c2448d4429513371e55c07d6107638",
-        target="static/vendor/widgets",
+        target="book/static/vendor/widgets",
         files={
             "dist/embed-amd.js": "",
             "dist/embed.js.LICENSE.txt": "",

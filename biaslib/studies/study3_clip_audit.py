@@ -988,7 +988,7 @@ COST = {
     },
 }
 """What the estimate reckons with. Measured: seconds of a batch of four pictures by ViT-H/14 at full
-size with random weights, one CPU thread (benchmarks/results/full_size.csv). Stated by makers: dense
+size with random weights, one CPU thread (full_size.csv of the benchmarks). Stated by makers: dense
 peaks of T4 and H100 SXM, in 10^12 operations a second; float32 is the default, and
 ``BIASLIB_PRECISION`` chooses the other. Ours: 335 x 10^9 operations a picture (twice the
 multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak.

@@ -21,8 +21,8 @@ TABLES = ((KEY, TABLE), (OTHER, -TABLE))
 
 
 def kills(n: int) -> Outcome:
-    """Kill a process at random moments while it writes; see :mod:`benchmarks.kills`."""
-    command = [sys.executable, "-m", "benchmarks.kills", str(n), "writing"]
+    """Kill a process at random moments while it writes; see :mod:`tools.benchmarks.kills`."""
+    command = [sys.executable, "-m", "tools.benchmarks.kills", str(n), "writing"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     found = json.loads(told)
     same, of = map(int, found["same_rows_at_the_end"].split(" of "))

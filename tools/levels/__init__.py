@@ -16,7 +16,7 @@ import numpy as np
 from biaslib.inference import proportion_interval
 
 COLUMNS = ["of", "condition", "n", "quantity", "nominal", "observed", "low", "high", "runs", "seed"]
-TABLE = Path(__file__).parents[2] / "benchmarks" / "results" / "levels.csv"
+TABLE = Path(__file__).parents[1] / "benchmarks" / "results" / "levels.csv"
 RUNS, SEED = 1_500, 40
 
 

@@ -1,13 +1,13 @@
 """Load every family at its published size, with random weights, and run one batch on the CPU.
 
-Run as ``python -m benchmarks full_size [family ...]``; without a family, all of them. Each is built
-from the configuration that its official repository has, saved in that repository's layout, or as
-its authors' single file, and loaded with ``biaslib.models.load(name, profile="paper",
-checkpoint=...)``; then every capability
-runs on one small batch, twice, from two loads. Shapes are checked, that numbers are finite, and
-that both loads give the same. Each family is built in one process and loaded in another, so that
-the peak memory is that of loading and running it alone. Seconds are those of the processor, on one
-thread, so that what else runs on the machine matters little. Needs no network.
+Run as ``python -m tools.benchmarks full_size [family ...]``; without a family, all of them. Each is
+built from the configuration that its official repository has, saved in that repository's layout, or
+as its authors' single file, and loaded with ``biaslib.models.load(name, profile="paper",
+checkpoint=...)``; then every capability runs on one small batch, twice, from two loads. Shapes are
+checked, that numbers are finite, and that both loads give the same. Each family is built in one
+process and loaded in another, so that the peak memory is that of loading and running it alone.
+Seconds are those of the processor, on one thread, so that what else runs on the machine matters
+little. Needs no network.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import shown
+from tools.benchmarks import shown
 
 RESULTS = Path(__file__).parent / "results" / "full_size.csv"
 COLUMNS = (
@@ -155,7 +155,7 @@ asked."""
 
 def build(family: str, folder: Path) -> None:
     """Write a family's repository, with random weights."""
-    from benchmarks import full_size_models
+    from tools.benchmarks import full_size_models
 
     getattr(full_size_models, FAMILIES[family][1])(folder)
     print("built")
@@ -241,12 +241,12 @@ def check(family: str, capability: str, numbers: np.ndarray, again: np.ndarray) 
 
 def in_a_process(step: str, family: str, folder: Path) -> str:
     """Run one step of a family in a process of its own, and return what it printed last."""
-    command = [sys.executable, "-m", "benchmarks.full_size", family]
+    command = [sys.executable, "-m", "tools.benchmarks.full_size", family]
     command += ["--step", step, "--folder", str(folder)]
     where = {"cwd": RESULTS.parents[2], "env": os.environ | {"OMP_NUM_THREADS": "1"}}
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, **where)
     if run.returncode:
-        raise SystemExit(f"benchmarks.full_size: {step} of {family} failed")
+        raise SystemExit(f"tools.benchmarks.full_size: {step} of {family} failed")
     return run.stdout.splitlines()[-1]
 
 

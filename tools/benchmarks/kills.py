@@ -1,7 +1,7 @@
 """Kill an extraction at random moments, again and again, and see what is lost or done twice.
 
-Run as ``python -m benchmarks.kills [kills [extraction ...]]``; the default is 100 of each. Two
-extractions go into the store: ``clip``, planted pictures through a tiny CLIP, and ``writing``,
+Run as ``python -m tools.benchmarks.kills [kills [extraction ...]]``; the default is 100 of each.
+Two extractions go into the store: ``clip``, planted pictures through a tiny CLIP, and ``writing``,
 numbers that take no time to compute, so that kills meet rows that are being written. Prints one
 JSON record each.
 """

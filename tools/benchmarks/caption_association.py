@@ -1,7 +1,7 @@
 """Time C-ASC and top-k of 408 words x 97,698 images x 1,024 dimensions x 23 groups.
 
-Run as ``python -m benchmarks.caption_association`` on an idle machine. Prints one JSON record a
-line: what was measured, at which size, and how. On the same inputs, in turns:
+Run as ``python -m tools.benchmarks.caption_association`` on an idle machine. Prints one JSON record
+a line: what was measured, at which size, and how. On the same inputs, in turns:
 
 - product: ``text @ image.T`` in float32, without which no method can do;
 - c_asc and top_k: :func:`biaslib.metrics.caption_association.c_asc`, and the nearest 100 images

@@ -1,9 +1,9 @@
 """Time the region detector at its full size, with random weights, on a picture of 800 x 1333.
 
-Run as ``python -m benchmarks.detector``. Prints one JSON record: seconds to load the files and to
-read one picture (by the clock, and of all processors together, which other programs disturb less),
-and the most memory that the process had taken after each. The weights are random, so what is found
-means nothing; time and memory depend on shapes and on the number of proposals alone.
+Run as ``python -m tools.benchmarks.detector``. Prints one JSON record: seconds to load the files
+and to read one picture (by the clock, and of all processors together, which other programs disturb
+less), and the most memory that the process had taken after each. The weights are random, so what is
+found means nothing; time and memory depend on shapes and on the number of proposals alone.
 """
 
 import json

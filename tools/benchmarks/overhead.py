@@ -1,12 +1,13 @@
 """Time every family's public call beside a bare loop of its forward passes, on one CPU thread.
 
-Run as ``python -m benchmarks.overhead [family ...]``. Models have their published sizes and random
-weights (``benchmarks/full_size_models.py``; OpenCLIP is ViT-B/32 and not ViT-H/14, which has the
-same loop). They read 96 texts of 3 to 16 words; 24 such texts with 36 regions each; 4 JPEG files
-of 640 x 480 pixels with two captions each; or 24 files; 8 rows a batch. Both loops take turns;
-seconds are the process's own, so that other programs disturb little. The detector has 50 layers, a
-quarter of the channels, 32 proposals and pictures of 320 x 427 pixels, and reads 64 files; its
-seconds are the clock's, since other processes open files for it. Prints one JSON record a line.
+Run as ``python -m tools.benchmarks.overhead [family ...]``. Models have their published sizes and
+random weights (``tools/benchmarks/full_size_models.py``; OpenCLIP is ViT-B/32 and not ViT-H/14,
+which has the same loop). They read 96 texts of 3 to 16 words; 24 such texts with 36 regions each; 4
+JPEG files of 640 x 480 pixels with two captions each; or 24 files; 8 rows a batch. Both loops take
+turns; seconds are the process's own, so that other programs disturb little. The detector has 50
+layers, a quarter of the channels, 32 proposals and pictures of 320 x 427 pixels, and reads 64
+files; its seconds are the clock's, since other processes open files for it. Prints one JSON record
+a line.
 """
 
 import json
@@ -19,10 +20,10 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import loops
-from benchmarks.detector import SETTINGS
-from benchmarks.full_size import FAMILIES as FULL_SIZE
-from benchmarks.full_size import loaded
+from tools.benchmarks import loops
+from tools.benchmarks.detector import SETTINGS
+from tools.benchmarks.full_size import FAMILIES as FULL_SIZE
+from tools.benchmarks.full_size import loaded
 
 N, BATCH, REPEATS = 24, 8, 5
 PICTURES, TURNS = 64, 3
@@ -89,7 +90,7 @@ FAMILIES: dict[str, tuple[str | None, Callable]] = {
 
 def model_of(family: str, folder: Path):
     """Build a family's model and load it."""
-    from benchmarks import full_size_models
+    from tools.benchmarks import full_size_models
 
     row = FAMILIES[family][0]
     if row is None:
@@ -159,7 +160,7 @@ def main(chosen: list[str]) -> None:
         print(json.dumps(found), flush=True)
         return
     for family in chosen or [*FAMILIES, "detector"]:
-        subprocess.run([sys.executable, "-m", "benchmarks.overhead", family], check=True)
+        subprocess.run([sys.executable, "-m", "tools.benchmarks.overhead", family], check=True)
 
 
 if __name__ == "__main__":

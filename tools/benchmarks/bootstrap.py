@@ -1,7 +1,7 @@
 """Time the bootstrap of an effect size over words against a loop and against SciPy.
 
-Run as ``python -m benchmarks.bootstrap``. All three resample the words of four sets; ours draws one
-set at a time, a quarter of the resamples each. Prints one JSON record a line.
+Run as ``python -m tools.benchmarks.bootstrap``. All three resample the words of four sets; ours
+draws one set at a time, a quarter of the resamples each. Prints one JSON record a line.
 """
 
 import json
@@ -10,9 +10,9 @@ import time
 import numpy as np
 from scipy import stats
 
-from benchmarks import head
 from biaslib import inference
 from biaslib.metrics.association import cosines, effect_size
+from tools.benchmarks import head
 
 SENTENCES, DIMENSIONS, RESAMPLES, LOOPED = 6, 384, 2_000, 100
 

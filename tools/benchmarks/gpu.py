@@ -1,11 +1,12 @@
 """Time what the studies ask of a card, beside bare loops of the same passes, in every precision.
 
-Run as ``python -m benchmarks gpu`` on the machine with the card. There the networks have their
-published sizes and random weights; on any other device, the tiny sizes of the planted world, which
-show that this runs and nothing about speed. Prints one JSON record a task and precision: items a
-second by the public call, which opens files and reads text, and by the bare loop, whose tensors are
-on the device; the ratio of their seconds, of the least and of the median turn; and the most memory
-taken: of the card, or of the process. Public call and bare loop must give the same numbers.
+Run as ``python -m tools.benchmarks gpu`` on the machine with the card. There the networks have
+their published sizes and random weights; on any other device, the tiny sizes of the planted world,
+which show that this runs and nothing about speed. Prints one JSON record a task and precision:
+items a second by the public call, which opens files and reads text, and by the bare loop, whose
+tensors are on the device; the ratio of their seconds, of the least and of the median turn; and the
+most memory taken: of the card, or of the process. Public call and bare loop must give the same
+numbers.
 """
 
 import argparse
@@ -23,10 +24,10 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks import full_size_models, loops, overhead
-from benchmarks.detector import SETTINGS
 from biaslib import models, runtime
 from biaslib.models._batches import autocast
+from tools.benchmarks import full_size_models, loops, overhead
+from tools.benchmarks.detector import SETTINGS
 
 PRECISIONS = ("float32", "tf32", "float16", "bfloat16")
 ITEMS = {
@@ -174,7 +175,7 @@ def measured(
 def main(arguments: list[str] | None = None) -> None:
     """Print the records."""
     device = runtime.device()
-    parser = argparse.ArgumentParser("benchmarks.gpu", description=__doc__)
+    parser = argparse.ArgumentParser("tools.benchmarks.gpu", description=__doc__)
     parser.add_argument("task", nargs="*", help=f"of: {', '.join(TASKS)}")
     parser.add_argument("--size", choices=ITEMS, default="full" if "cuda" in device else "tiny")
     parser.add_argument("--device", default=device)

@@ -1,12 +1,12 @@
 """Time the audit's scoring of captions beside a plain loop over transformers, on one CPU thread.
 
-Run as ``python -m benchmarks.audit [width captions pictures]``. Two models of random weights read
-the captions and drawn pictures of study 4 in the planted world: a dual encoder, and one that writes
-and is asked for the likelihood of every caption beside every picture. They are the tiny CLIP and
-the tiny LLaVA with six layers of a given width. The audit's side has its checks, its batches and
-its store, which is empty each time; the plain loop has the same batches, and what somebody would
-write who needs it once. Both take turns and have to say the same; seconds are the process's own.
-Prints one JSON record a line.
+Run as ``python -m tools.benchmarks.audit [width captions pictures]``. Two models of random weights
+read the captions and drawn pictures of study 4 in the planted world: a dual encoder, and one that
+writes and is asked for the likelihood of every caption beside every picture. They are the tiny CLIP
+and the tiny LLaVA with six layers of a given width. The audit's side has its checks, its batches
+and its store, which is empty each time; the plain loop has the same batches, and what somebody
+would write who needs it once. Both take turns and have to say the same; seconds are the process's
+own. Prints one JSON record a line.
 """
 
 import json
@@ -20,13 +20,13 @@ import numpy as np
 import torch
 import transformers
 
-from benchmarks import loops
 from biaslib import models, runtime
 from biaslib.models.generative import PROMPTS
 from biaslib.models.images import Pictures, pictures
 from biaslib.studies import study4_captions as selection
 from biaslib.studies.own_model import _parts
 from plantedworld.models.checkpoints import checkpoint
+from tools.benchmarks import loops
 
 WIDTH, CAPTIONS, PICTURES, TURNS = 384, 32, 16, 5
 LAYERS = 6

@@ -1,8 +1,8 @@
-"""Run the benchmarks of this folder and write their records to ``benchmarks/results``.
+"""Run the benchmarks of this folder and write their records to ``tools/benchmarks/results``.
 
-``python -m benchmarks`` runs all, ``python -m benchmarks kills encoders`` those named.
-``python -m benchmarks gpu`` is for a machine with a card and not among all; nor is ``python -m
-benchmarks full_size [family ...]``, for its memory.
+``python -m tools.benchmarks`` runs all, ``python -m tools.benchmarks kills encoders`` those named.
+``python -m tools.benchmarks gpu`` is for a machine with a card and not among all; nor is ``python
+-m benchmarks full_size [family ...]``, for its memory.
 """
 
 import csv
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import head, shown
+from tools.benchmarks import head, shown
 
 FOLDER = Path(__file__).parent
 NAMES = (
@@ -34,13 +34,13 @@ NAMES = (
 def records(name: str) -> list[dict]:
     """Run one benchmark in a process of its own; return what it printed, and show it."""
     found = []
-    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    command = [sys.executable, "-m", f"tools.benchmarks.{name}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=FOLDER.parent) as process:
         for line in process.stdout:
             print(line, end="", flush=True)
             found.append(json.loads(line))
     if process.returncode:
-        raise SystemExit(f"benchmarks.{name} failed")
+        raise SystemExit(f"tools.benchmarks.{name} failed")
     return found
 
 
@@ -59,7 +59,7 @@ def write(name: str, rows: list[dict]) -> None:
 def main(names: Sequence[str] = NAMES) -> None:
     """Run benchmarks and write a note on the machine."""
     if names[0] == "full_size":
-        from benchmarks import full_size
+        from tools.benchmarks import full_size
 
         return full_size.main(list(names[1:]))
     unknown = set(names) - {*NAMES, "gpu"}
@@ -71,7 +71,7 @@ def main(names: Sequence[str] = NAMES) -> None:
     for name in names:
         print(f"== {name}", flush=True)
         write(name, records(name))
-    today = datetime.datetime.now(datetime.timezone.utc).date()
+    today = datetime.datetime.now(datetime.UTC).date()
     machine = [{"measure": "machine", "date": today, "processor": platform.machine()}]
     machine[0] |= {"cores": os.cpu_count(), "python": platform.python_version()}
     write("all", machine)

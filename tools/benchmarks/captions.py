@@ -1,10 +1,10 @@
 """Count pronouns beside the whole taxonomy in 10 million captions, and beside single words only.
 
-Run as ``python -m benchmarks.captions [captions]``. The captions are drawn: 4 to 17 words, most of
-them ordinary, 3% from the taxonomy, 1% pronouns, with marks between them; they are written in four
-parquet files of LAION's layout, which takes a few minutes and is not timed. Wall-clock seconds
-depend on what else runs; processor seconds (user and system, all threads) much less. Prints one
-JSON record.
+Run as ``python -m tools.benchmarks.captions [captions]``. The captions are drawn: 4 to 17 words,
+most of them ordinary, 3% from the taxonomy, 1% pronouns, with marks between them; they are written
+in four parquet files of LAION's layout, which takes a few minutes and is not timed. Wall-clock
+seconds depend on what else runs; processor seconds (user and system, all threads) much less. Prints
+one JSON record.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Time batches by length beside batches as given, and the store beside computing again.
 
-Run as ``python -m benchmarks.encoders``. BERT has the base size and random weights. Prints one JSON
-record a line: ``bucketing``, ``store``.
+Run as ``python -m tools.benchmarks.encoders``. BERT has the base size and random weights. Prints
+one JSON record a line: ``bucketing``, ``store``.
 """
 
 import json

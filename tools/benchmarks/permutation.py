@@ -1,7 +1,7 @@
 """Time the permutation test beside SciPy's and a plain loop, on the same scores in one run.
 
-Run as ``python -m benchmarks.permutation``. Prints one JSON record a line: one for each size, and
-for each method the exponent of its growth with the number of targets.
+Run as ``python -m tools.benchmarks.permutation``. Prints one JSON record a line: one for each size,
+and for each method the exponent of its growth with the number of targets.
 """
 
 import json
@@ -12,8 +12,8 @@ import time
 import numpy as np
 from scipy import stats
 
-from benchmarks import head
 from biaslib.inference import permutation_test
+from tools.benchmarks import head
 
 SIZES = (8, 25, 80, 400)
 N_PARTITIONS = 100_000
