@@ -7,11 +7,23 @@ import pytest
 from nbval.plugin import IPyNbCell
 
 SECONDS_FOR_OUTPUT = 60
+LONG = {
+    "own_model",
+    "planted_study1_grounded",
+    "planted_study2_masked",
+    "planted_study3_clip_audit",
+    "planted_study4_captions",
+    "planted_world",
+    "study1_grounded",
+    "study4_captions",
+    "text_encoders",
+}
+"""Notebooks whose execution with an empty store takes more than 30 seconds on two cores."""
 
 
 def pytest_addoption(parser):
     parser.addoption("--order-seed", type=int, help="run files, and the tests of each, shuffled")
-    parser.addoption("--weekly", action="store_true", help="train a checkpoint from nothing, too")
+    parser.addoption("--weekly", action="store_true", help="train, and run long notebooks, too")
 
 
 def pytest_xdist_auto_num_workers(config) -> int:
@@ -29,12 +41,22 @@ def pytest_collection_modifyitems(config, items):
         longest_first(items)
     else:
         shuffle(items, random.Random(seed))
-    weekly = pytest.mark.skip(reason="two minutes of training: pytest --weekly, once a week in CI")
+    if not config.getoption("--weekly"):
+        skip_what_runs_once_a_week(items)
     for item in items:
         if isinstance(item, IPyNbCell):
             item.output_timeout = SECONDS_FOR_OUTPUT
-        if item.get_closest_marker("weekly") and not config.getoption("--weekly"):
-            item.add_marker(weekly)
+
+
+def skip_what_runs_once_a_week(items: list) -> None:
+    """Skip a training from nothing, and long notebooks, which the site's build executes as well."""
+    training = pytest.mark.skip(reason="two minutes of training: pytest --weekly")
+    notebook = pytest.mark.skip(reason="a notebook of 30 seconds or more: pytest --weekly")
+    for item in items:
+        if item.get_closest_marker("weekly"):
+            item.add_marker(training)
+        if isinstance(item, IPyNbCell) and item.path.stem in LONG:
+            item.add_marker(notebook)
 
 
 def longest_first(items: list) -> None:

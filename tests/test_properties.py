@@ -8,7 +8,6 @@ import importlib
 import inspect
 import math
 import pkgutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,110 +60,6 @@ def public_functions():
 def test_every_public_function_has_a_property():
     unchecked = public_functions() - CHECKED
     assert sorted(f"{each.__module__}.{each.__name__}" for each in unchecked) == []
-
-
-# A number printed in a paper or a manual, a closed form, an independent or a slow implementation.
-EVIDENCE = {
-    "test_metrics_association": {
-        association.association: "test_worked_example",
-        association.cosines: "test_cosines_agree_with_slow_ones",
-        association.effect_size: "test_agrees_with_slow_implementation",
-        association.effect_size_of_scores: "test_worked_effect_size_of_scores",
-        association.test_statistic: "test_worked_effect_size",
-    },
-    "test_metrics_caption_association": {
-        caption_association.c_asc: "test_c_asc_agrees_with_slow_loops",
-        caption_association.entropy: "test_entropy_of_known_shares",
-        caption_association.representation: "test_hypergeometric_tails",
-        caption_association.top_k: "test_top_k_agrees_with_sorting",
-        caption_association.top_k_composition: "test_composition_counts_overlapping_groups",
-        inference.bootstrap_c_asc: "test_bootstrap_of_c_asc_is_that_of_resampled_columns",
-        inference.bootstrap_top_k: "test_bootstrap_retrieves_again",
-    },
-    "test_inference_permutation": {
-        inference.permutation_p_values: "test_many_tests_at_once_agree_with_one_after_the_other",
-    },
-    "test_properties": {
-        caption_association.skew_at_k: "test_skews_are_bounded_and_shrink_with_smoothing",
-    },
-    "test_metrics_caption_selection": {
-        caption_selection.caption_probabilities: (
-            "test_picks_are_invariant_to_the_softmax_and_to_shifts"
-        ),
-        caption_selection.ivlas: "test_ivlas_of_all_33_printed_rows",
-        caption_selection.lmss: "test_worked_shifts",
-        caption_selection.percent_positive_without_bias: (
-            "test_selection_lifts_lmss_above_zero_without_bias"
-        ),
-        caption_selection.picks: "test_ties",
-        caption_selection.reference_scores: "test_reference_models_are_the_printed_ones",
-        caption_selection.selection_scores: (
-            "test_picks_made_from_whole_counts_give_all_printed_scores"
-        ),
-        caption_selection.two_way: "test_two_way_is_the_softmax_and_carries_its_scale",
-        caption_selection.vlbs: "test_agrees_with_slow_counting",
-        caption_selection.vlrs: "test_agrees_with_slow_counting",
-        caption_selection.vlss: "test_worked_shifts",
-    },
-    "test_metrics_grounded": {
-        grounded: "test_experiment_3_as_printed_and_as_released",
-        inference.exchange_test: "test_exchange_agrees_with_scoring_every_choice_of_words_anew",
-        inference.exchanged_statistics: (
-            "test_exchange_agrees_with_scoring_every_choice_of_words_anew"
-        ),
-    },
-    "test_extremes": {
-        inference.grounded_permutation_test: (
-            "test_new_attributes_test_the_difference_of_means_of_experiment_2"
-        ),
-    },
-    "test_metrics_masked_lm": {
-        masked_lm.bias_score: "test_worked_pretraining_shift_and_bias",
-        masked_lm.language_association: "test_agrees_with_slow_implementation",
-        masked_lm.pretraining_shift: "test_agrees_with_slow_implementation",
-        masked_lm.visual_association: "test_agrees_with_slow_implementation",
-    },
-    "test_inference": {
-        inference.adjust: "test_corrections_agree_with_slow_ones",
-        inference.bootstrap_effect_size: "test_bootstrap_agrees_with_a_slow_one_that_copies_rows",
-        inference.n_partitions: "test_perfect_separation_has_the_smallest_p",
-        inference.permutation_test: "test_enumeration_is_exact_ties_included",
-        inference.rank_correlation_interval: (
-            "test_fishers_intervals_of_rank_correlations_hold_their_level"
-        ),
-        inference.relabelled_differences: (
-            "test_relabelled_differences_have_the_moments_of_the_null"
-        ),
-    },
-    "test_inference_bootstrap_and_power": {
-        inference.bootstrap: "test_two_samples_agree_with_scipy",
-        inference.largest_effect_size: (
-            "test_no_two_sets_are_further_apart_than_the_largest_effect_size"
-        ),
-        inference.minimum_detectable_effect: "test_effect_size_that_goes_with_a_shift",
-        inference.power: "test_power_agrees_with_the_manual_of_r",
-    },
-    "test_inference_proportions": {
-        inference.bootstrap_selection: "test_agrees_with_a_slow_bootstrap",
-        inference.proportion_interval: "test_bounds_solve_the_tail_equations",
-    },
-    "test_study4_captions": {
-        inference.sign_flip_test: "test_sign_flips_of_single_items_are_mcnemars_test",
-    },
-    "test_inference_random_attributes": {
-        inference.random_attribute_null: "test_agrees_with_one_set_after_the_other",
-    },
-}
-
-
-def test_every_formula_has_been_checked_against_something_else():
-    checked = {function for tests in EVIDENCE.values() for function in tests}
-    unchecked = public_functions() - checked
-    assert sorted(f"{each.__module__}.{each.__name__}" for each in unchecked) == []
-    for file, tests in EVIDENCE.items():
-        source = (Path(__file__).parent / f"{file}.py").read_text()
-        for test in tests.values():
-            assert f"\ndef {test}(" in source, f"{file} has no {test}"
 
 
 # Association: equations 1 to 3
