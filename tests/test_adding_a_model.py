@@ -46,9 +46,8 @@ def folder(tmp_path_factory):
 def entry(tmp_path, monkeypatch):
     """The entry of CONTRIBUTING.md, registered, with its adapter in a package of one's own."""
     page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    steps = page[page.index("## Add a model") : page.index("## Add a data set")]
-    adapter = textwrap.dedent(re.search(r"```python\n(.+?)```", steps, re.DOTALL)[1])
-    written = re.search(r"```json\n(.+?)```", steps, re.DOTALL)[1]
+    adapter = textwrap.dedent(re.search(r"```python\n(.+?)```", page, re.DOTALL)[1])
+    written = re.search(r"```json\n(.+?)```", page, re.DOTALL)[1]
     (tmp_path / "my_adapters").mkdir()
     (tmp_path / "my_adapters" / "blip.py").write_text(adapter, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
