@@ -20,7 +20,6 @@ from support import imports
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
-import check_environment  # noqa: E402
 import checkpoint_numbers  # noqa: E402
 import environments  # noqa: E402
 
@@ -137,18 +136,6 @@ def test_the_command_names_the_extra_that_is_missing(tmp_path):
     assert done.stderr.splitlines() == [told]
 
 
-def test_the_lowest_versions_are_those_of_the_project_file():
-    lowest = {
-        Requirement(each).name: str(Requirement(each).specifier) for each in environments.lowest()
-    }
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert re.search(rf'"torch>={lowest["torch"][2:]}"', text)
-    assert "ruff" not in lowest
-    assert all(each.startswith("==") for each in lowest.values())
-    assert 'requires-python = ">=3.10"' in text
-    assert environments.PYTHONS["lowest"] == "python3.10"
-
-
 def test_the_tested_set_and_colab_are_within_the_declared_bounds():
     bounds = [Requirement(each) for some in environments.extras().values() for each in some]
     tested = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -219,20 +206,6 @@ def test_colab_has_all_that_notebooks_import():
 def test_an_install_cell_brings_what_its_notebook_imports_at_once(notebook):
     packages = imports.outside(imports.program(notebook), False)
     assert missing(packages, closure(installed_by(notebook))) == []
-
-
-def test_imports_are_found_through_modules_and_within_functions(tmp_path, monkeypatch):
-    (tmp_path / "biaslib").mkdir()
-    (tmp_path / "biaslib" / "__init__.py").write_text("import numpy")
-    text = "from biaslib import lazy\nclass A:\n    import pandas\n"
-    (tmp_path / "biaslib" / "eager.py").write_text(text)
-    text = "import os, scipy.stats\nif TYPE_CHECKING:\n    import httpx\n"
-    text += "def f():\n    from torch import nn\n"
-    (tmp_path / "biaslib" / "lazy.py").write_text(text)
-    monkeypatch.setattr(imports, "ROOT", tmp_path)
-    program = imports.ast.parse("def g():\n    from biaslib.eager import A")
-    assert imports.outside(program, False) == {"numpy", "pandas", "scipy"}
-    assert imports.outside(program, True) == {"numpy", "pandas", "scipy", "torch"}
 
 
 FIXED = {
@@ -315,41 +288,3 @@ def test_every_checkpoint_gives_the_numbers_of_the_table():
     expected = json.loads(checkpoint_numbers.TABLE.read_text(encoding="utf-8"))
     assert len(expected) > 80
     assert checkpoint_numbers.differences(found, expected) == []
-
-
-def test_a_number_that_moves_is_reported():
-    table = {"bert": [0.5, -120.0], "clip": [1.0]}
-    near = {"bert": [0.50004, -120.01], "clip": [1.0]}
-    assert checkpoint_numbers.differences(near, table) == []
-    lines = checkpoint_numbers.differences({"bert": [0.51, -120.0], "vilt": [1.0]}, table)
-    assert lines == [
-        "clip: not in both",
-        "vilt: not in both",
-        "bert: 0.01 from the table, and 0.0001 is allowed",
-    ]
-    assert checkpoint_numbers.differences({**table, "clip": [float("nan")]}, table) != []
-
-
-def test_a_warning_of_ours_is_told_from_those_of_libraries(tmp_path):
-    """As Python itself prints them, by the file to which it attributes them."""
-    for name in ("biaslib", "library"):
-        (tmp_path / name).mkdir()
-        text = "import warnings\nwarnings.warn('old', FutureWarning)\n"
-        (tmp_path / name / "part.py").write_text(text)
-    program = "import runpy, sys; [runpy.run_path(each) for each in sys.argv[1:]]"
-    files = [str(tmp_path / name / "part.py") for name in ("biaslib", "library")]
-    done = subprocess.run(
-        [sys.executable, "-W", "default", "-c", program, *files], capture_output=True, text=True
-    )
-    assert done.stderr.count(": FutureWarning: old") == 2
-    assert len(check_environment.OURS.findall(done.stderr)) == 1
-
-
-@pytest.mark.parametrize("name", ["lowest", "colab"])
-def test_a_missing_interpreter_is_named_with_the_way_to_name_another(name):
-    command = [sys.executable, str(ROOT / "tools" / "environments.py"), name]
-    done = subprocess.run([*command, "--python", "python3.99"], capture_output=True, text=True)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
-    assert f"{name!r} needs {environments.PYTHONS[name]}, and 'python3.99' is not there" in line
-    assert f"{name} --python /path/to/python" in line

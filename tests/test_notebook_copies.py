@@ -11,13 +11,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import torch
 from bs4 import BeautifulSoup
 from IPython.core.inputtransformer2 import TransformerManager
 from markdown_it import MarkdownIt
 from nbclient import NotebookClient
 
-from biaslib import runtime, stimuli
+from biaslib import stimuli
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -198,16 +197,6 @@ def test_authors_and_year_tell_the_entries_of_the_bibliography_apart():
 
 
 @each_copy
-def test_prose_cells_show_prose(path):
-    for cell in read(path)["cells"]:
-        text = "".join(cell["source"])
-        if cell["cell_type"] == "code" and len(notebook_copies.split_sentences(text)) > 1:
-            assert text.startswith("# @title In words\ndisplay.say(")
-            assert cell["metadata"]["cellView"] == "form"
-            assert cell["metadata"]["jupyter"] == {"source_hidden": True}
-
-
-@each_copy
 def test_the_head_says_what_it_is_and_opens_in_colab(path):
     title, head, *_ = texts(path)[0].split("\n\n")
     assert title.startswith("# ")
@@ -250,13 +239,6 @@ def test_the_first_cell_installs_only_what_is_missing_and_offers_the_profile(pat
     assert "torch" not in asked[1]
     assert "numpy" not in asked[1]
     assert "--upgrade" not in asked[1]
-
-
-def test_the_words_about_a_gpu(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert "takes hours. On Colab: Runtime, Change runtime type" in runtime.gpu_advice("paper")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert "the profile 'paper' will use it" in runtime.gpu_advice("paper")
 
 
 # Each construct of the book's Markdown
@@ -353,23 +335,6 @@ def test_a_caption_gets_its_number_and_a_template_its_words(page, book):
     )
     found = notebook_copies.in_copies(said, page)
     assert f"See Fig. {figure}: {{x}}, [p]({repository.address()}/blob/main/" in found
-
-
-def test_an_answer_whose_values_a_later_cell_needs_leaves_them():
-    def code(name, text, tags=()):
-        return notebook_copies.code_cell(name, text, {"tags": list(tags)})
-
-    cells = [
-        code("install", "%pip install x"),
-        code("answer", "n = 2\nm = 3\nprint(n)", ["hide-cell"]),
-        code("later", "print(n + 1)"),
-    ]
-    found = notebook_copies.folded_answers(cells)
-    assert [cell["id"] for cell in found] == ["install", "answer-values", "answer", "later"]
-    assert notebook_copies.source_of(found[1]) == "n = 2\nm = 3"
-    assert found[2]["cell_type"] == "markdown"
-    cells[2] = code("later", "n = 1\nprint([m for m in range(n)])")
-    assert len(notebook_copies.folded_answers(cells)) == 3
 
 
 # Run as a newcomer runs them

@@ -91,12 +91,6 @@ def test_every_figure_has_caption_alt_text_name_and_table(path):
 
 
 @each_notebook
-def test_no_figure_is_shown_without_its_words(path):
-    cells = code_cells(path)
-    assert not any("figure" in cell["metadata"].get("mystnb", {}) for cell in cells)
-
-
-@each_notebook
 def test_sayings_are_templates(path):
     """Their values have names: an f-string would compute within the prose."""
     for call in calls(path, "display.say"):

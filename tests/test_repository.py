@@ -1,9 +1,7 @@
 """The repository keeps its promises: one address, clean notebooks, fast import, a working set."""
 
-import ast
 import itertools
 import json
-import random
 import re
 import shutil
 import subprocess
@@ -11,7 +9,6 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -111,16 +108,6 @@ def test_the_table_of_pages_with_difficult_material_is_of_those_with_a_content_n
     assert sorted(set(re.findall(r"notebooks/(\w+\.ipynb)\)", rows))) == [e.name for e in warned]
 
 
-def test_a_short_title_of_the_sidebar_is_how_the_chapter_s_heading_begins():
-    contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    entries = [each for part in contents["parts"] for each in part["chapters"] if "title" in each]
-    assert len(entries) == 4
-    for each in entries:
-        heading = "".join(cells(ROOT / f"{each['file']}.ipynb", "markdown")[0]["source"])
-        assert heading.startswith(f"# {each['title']}:")
-        assert len(each["title"]) <= 30
-
-
 def next_links(path):
     """The files that a chapter's last words lead to, in their order."""
     last = "".join(cells(path, "markdown")[-1]["source"])
@@ -186,79 +173,6 @@ def test_no_result_is_typed_into_the_prose(path):
 def test_no_effect_size_or_p_value_is_typed_anywhere(path):
     prose = "\n".join("".join(cell["source"]) for cell in cells(path, "markdown"))
     assert not re.findall(r"\b[dp] = [-−]?\d*\.\d+", prose)
-
-
-# The tests
-
-
-def patched(tree):
-    """Yield what a file sets in modules of the standard library, which other threads use too."""
-    imported = {
-        name.asname or name.name: node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module
-        for name in node.names
-    }
-    for node in ast.walk(tree):
-        for target in set_by(node):
-            root, *rest = target.split(".") if re.fullmatch(r"[\w.]+", target) else [""]
-            package = imported.get(root, root).partition(".")[0]
-            if {package, *rest} & sys.stdlib_module_names:
-                yield f"line {node.lineno}: {target}"
-
-
-def set_by(node):
-    """Return the objects of which a call of ``setattr`` or an assignment sets an attribute."""
-    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setattr") and node.args:
-        first = node.args[0]
-        if isinstance(first, ast.Constant):
-            return [first.value.rpartition(".")[0]]
-        return [ast.unparse(first)]
-    if isinstance(node, ast.Assign):
-        return [ast.unparse(each.value) for each in node.targets if hasattr(each, "attr")]
-    return []
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ("monkeypatch.setattr(socket.socket, 'connect', guarded)", ["line 1: socket.socket"]),
-        ("monkeypatch.setattr(links.time, 'sleep', quick)", ["line 1: links.time"]),
-        (
-            "patch.setattr('biaslib.datasets.links.time.sleep', quick)",
-            ["line 1: biaslib.datasets.links.time"],
-        ),
-        ("from pathlib import Path\nsetattr(Path, 'exists', no)", ["line 2: Path"]),
-        ("time.sleep = quick", ["line 1: time"]),
-        ("monkeypatch.setattr(links, 'sleep', quick)", []),
-        ("monkeypatch.setattr(links, 'time', quick)", []),
-        ("from biaslib.models import text\nmonkeypatch.setattr(text, 'importlib', none)", []),
-    ],
-)
-def test_patches_of_the_standard_library_are_found(source, found):
-    assert list(patched(ast.parse(source))) == found
-
-
-def test_no_test_patches_a_module_of_the_standard_library():
-    """It would reach every thread of the process; a module's own name for it can be replaced."""
-    for path in [ROOT / "conftest.py", *sorted((ROOT / "tests").rglob("*.py"))]:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        assert list(patched(tree)) == [], path.relative_to(ROOT)
-
-
-def test_a_drawn_order_keeps_files_together_and_is_the_same_in_every_process(pytestconfig):
-    shuffle = pytestconfig.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py")).shuffle
-    names = [f"test_{file}.py::test_{number}" for file in "abcde" for number in range(5)]
-    orders = []
-    for seed in (1, 1, 2):
-        items = [SimpleNamespace(nodeid=name) for name in names]
-        shuffle(items, random.Random(seed))
-        orders.append([item.nodeid for item in items])
-    assert orders[0] == orders[1] != orders[2]
-    for order in orders:
-        assert sorted(order) == names
-        assert len(list(itertools.groupby(order, lambda name: name.partition("::")[0]))) == 5
-        assert order != names
 
 
 # The package

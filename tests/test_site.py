@@ -4,8 +4,6 @@ The site is built by the fixture, with the command of the Makefile; where nothin
 takes a few seconds.
 """
 
-import base64
-import io
 import json
 import math
 import re
@@ -26,13 +24,10 @@ from PIL import Image
 from support.browser import Visit, axe_violations, served
 from support.letters import smallest_letters
 
-from biaslib import runtime, stimuli
+from biaslib import runtime
 from biaslib.studies import own_model
-from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
-from companion import planted_ledger as planted_verdicts
 from companion import text_encoders as plots
-from companion import what_holds_up as checked
 from plantedworld import trial
 from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
@@ -426,24 +421,6 @@ def test_the_keyboard_s_place_is_seen_on_every_button(visit):
 # --- In the files ------------------------------------------------------------------------------
 
 
-def test_the_page_of_claims_is_below_a_megabyte(site):
-    assert (site / "notebooks" / "what_holds_up.html").stat().st_size < 1_000_000
-
-
-@pytest.mark.usefixtures("site")
-def test_each_study_opens_with_what_of_it_holds_up():
-    for paper, chapter in checked.CHAPTERS.items():
-        text = words_of(f"notebooks/{chapter}").replace(" ", "")
-        first = words(re.sub(r"\[(.*?)\]\(.*?\)", r"\1", checked.share_sentences(paper)))
-        assert first.replace(" ", "")[:110] in text[: len(text) // 3]
-
-
-@pytest.mark.usefixtures("site")
-def test_what_the_planted_world_says_of_measures_stands_on_the_pages_that_show_it():
-    for row in planted_verdicts.verdicts().itertuples():
-        assert words(row[-1]) in words_of(f"notebooks/{row.page}"), row.measure
-
-
 def words(text: str) -> str:
     return " ".join(text.split())
 
@@ -589,24 +566,6 @@ def test_executed_page_ends_with_a_stamp_of_what_it_used(name, site):
     )
     outputs = article(name).select("div.cell_output")
     assert outputs[-1].select_one("dl.stamp"), "the stamp must be the last output of the page"
-
-
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_page_depends_on_no_recipe(name, site):
-    used = executed(name)[-1]["metadata"][runtime.USED]
-    assert not [file for file in used["files"] if file.startswith("plantedworld/training")]
-
-
-@pytest.mark.usefixtures("site")
-def test_pages_that_list_what_was_not_run_list_what_cannot_be_run_and_no_more():
-    """There a failure is a row of a table and stops no build."""
-    listed = shown("notebooks/study4_captions", "what scores captions")
-    left = listed[listed["run"] != "yes"]
-    assert left[["model", "scored by"]].to_numpy().tolist() == [
-        ["tiny-FLAVA", "cosine of the encoders alone"]
-    ]
-    assert left["run"].item().startswith("no: ")
-    assert left["run"].item().endswith("they have no cosine")
 
 
 # --- What the chapters claim, read from their pages ---------------------------------------------
@@ -914,11 +873,6 @@ def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewher
     assert (table["truth within the interval"].astype(float) > 0.95).all()
 
 
-def test_the_oracle_of_study_4_scores_what_probabilities_added_up_by_hand_say(site):
-    said = " ".join(article("notebooks/planted_study4_captions").get_text().split())
-    assert "below 1e-6 was asked for: reached." in said
-
-
 def test_flava_is_audited_by_every_part_but_choices_where_it_was_not_seen_to_look(site):
     """The chapter's own model: whatever else is left out of its page is a fault of ours."""
     page = "notebooks/own_model"
@@ -928,52 +882,6 @@ def test_flava_is_audited_by_every_part_but_choices_where_it_was_not_seen_to_loo
     parts = shown(page, "Results of the audit, by part")["part"]
     every = {part.name for part in own_model.PARTS if not part.instead}
     assert set(parts) == every - set(left["part"])
-
-
-LISTED = {name for name, *_ in own_model.LISTS}
-ASKED_ABOUT = {
-    "ross2021": set(stimuli.association_tests(study1=True)["name"]),
-    "srinivasan2021": {
-        *stimuli.entities()["entity"],
-        *("all", "entities expected of women against those of men"),
-    },
-    "hamidieh2023": {*stimuli.taxonomy("sobit")["word"], *LISTED, *stimuli.word_frame()["word"]},
-    "zhou2022": {"overall", "gender", "profession", "tone", "age"},
-}
-LEVELS = {
-    "ross2021": {"word", "sentence", "contextual"},
-    "srinivasan2021": {"S_PT", "S_L", "S_V", "S_L, no image"},
-    "hamidieh2023": {"gender", "tone", "age", "gender x tone"},
-    "zhou2022": {"images"},
-}
-COUNTED = {
-    ("ross2021", "C6"): 16,
-    ("srinivasan2021", "all"): len(stimuli.entities()),
-    ("hamidieh2023", "nurse"): 56,
-    ("zhou2022", "overall"): 144,
-}
-"""What n counts: target words, entities, drawings of portraits, images."""
-
-
-def test_the_columns_of_scores_mean_the_same_in_all_studies(site):
-    """In the file that the page of the audit hands over."""
-    link = article("notebooks/own_model").find("a", download="scores.csv.gz")["href"]
-    packed = base64.b64decode(link.partition("base64,")[2])
-    scores = pandas.read_csv(io.BytesIO(packed), compression="gzip")
-    assert list(scores.columns)[: len(COLUMNS)] == list(COLUMNS)
-    assert set(scores["study"]) == set(ASKED_ABOUT)
-    assert (scores["profile"] == "planted").all()
-    assert (scores["dataset"].str.len() > 0).all()
-    for name, part in scores.groupby("study"):
-        assert set(part["test"]) <= ASKED_ABOUT[name]
-        assert set(part["level"]) <= LEVELS[name]
-    bounded = scores.dropna(subset=["low", "value"])
-    assert bounded["low"].le(bounded["high"]).all()
-    assert bounded["value"].between(bounded["low"] - 0.5, bounded["high"] + 0.5).mean() > 0.99
-    assert scores["p_value"].dropna().between(0, 1).all()
-    assert scores["p_value"].dropna().gt(0).all()
-    n = scores.drop_duplicates(["study", "test"]).set_index(["study", "test"])["n"]
-    assert {key: n[key] for key in COUNTED} == COUNTED
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -999,82 +907,3 @@ def test_numbers_in_the_copies_are_those_of_the_page(name, site):
             found = soup(name).find(id=f"equation-{label}" if equation else label)
             shown = found.find(class_="eqno" if equation else "caption-number").get_text()
             assert re.search(r"[\d.]*\d", shown)[0] == place.number, label
-
-
-def test_notebook_of_the_download_button_is_there(site):
-    for name in NOTEBOOKS:
-        assert (SITE / "_sources" / f"{name}.ipynb").is_file()
-
-
-# --- A widget, once ----------------------------------------------------------------------------
-
-WIDGET_CONFIG = """\
-title: Widget
-sphinx:
-  recursive_update: true
-  local_extensions:
-    access: _ext/
-  config:
-"""
-COPIED_SETTINGS = (
-    "html_context",
-    "html_static_path",
-    "html_css_files",
-    "html_js_files",
-    "mathjax_path",
-    "mathjax3_config",
-    "nb_ipywidgets_js",
-    "templates_path",
-)
-
-
-@pytest.mark.slow
-def test_a_page_with_a_slider_draws_it_and_asks_no_other_host(tmp_path, browser):
-    """The book has no widget yet; the settings that it would be drawn with are the book's own."""
-    book = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
-    settings = {name: book[name] for name in COPIED_SETTINGS}
-    settings["html_static_path"] = [str(ROOT / folder) for folder in settings["html_static_path"]]
-    settings["templates_path"] = [str(ROOT / "book" / "_templates")]
-    config = yaml.safe_load(WIDGET_CONFIG)
-    config["sphinx"]["config"] = settings
-    extensions = str(ROOT / "book" / "_ext")
-    config["sphinx"]["local_extensions"] = {"access": extensions, "policy": extensions}
-    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config, sort_keys=False))
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: widget\n")
-    (tmp_path / "widget.ipynb").write_text(json.dumps(notebook_with_a_slider()))
-    done = subprocess.run(BUILD, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-
-    with served(tmp_path / "_build" / "html") as address:
-        page = browser.new_page(viewport=DESKTOP)
-        seen = Visit()
-        seen.watch(page, address)
-        page.goto(f"{address}/widget.html", wait_until="load")
-        slider = page.locator(".widget-slider [role=slider]")
-        slider.wait_for(timeout=15_000)
-        settle(page)
-        assert slider.get_attribute("aria-valuenow") == "3.0"
-        assert seen.foreign == []
-        assert axe_violations(page) == []
-        assert seen.errors == []
-        page.close()
-
-
-def notebook_with_a_slider() -> dict:
-    source = "import ipywidgets\nipywidgets.IntSlider(value=3, max=10, description='dose')"
-    code = {
-        "cell_type": "code",
-        "id": "slider",
-        "metadata": {},
-        "source": source,
-        "outputs": [],
-        "execution_count": None,
-    }
-    title = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Widget\n\n$d$"}
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return {
-        "cells": [title, code],
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
-    }

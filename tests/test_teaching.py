@@ -213,18 +213,6 @@ def test_the_right_option_is_not_always_in_the_same_place():
         assert all(places.count(place) <= 5 for place in places), path.stem
 
 
-@pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
-def test_the_right_option_is_not_given_away_by_its_length(path):
-    longest = shortest = 0
-    for each in quiz(path.stem)["questions"]:
-        right = next(len(one["text"]) for one in each["options"] if one.get("right"))
-        others = [len(one["text"]) for one in each["options"] if not one.get("right")]
-        longest += right > max(others)
-        shortest += right < min(others)
-    assert longest <= 4, f"the longest of its question in {longest}"
-    assert shortest <= 4, f"the shortest of its question in {shortest}"
-
-
 PROOFS = [
     (path.stem, number, each["proof"])
     for path in QUIZZES

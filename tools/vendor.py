@@ -14,62 +14,11 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
-
-MIT = """\
-{copyright}
-
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the "Software"), to deal
-in the Software without restriction, including without limitation the rights
-to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
-copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all
-copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
-OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
-SOFTWARE.
-"""
-
-BSD_3_CLAUSE = """\
-{copyright}
-
-Redistribution and use in source and binary forms, with or without
-modification, are permitted provided that the following conditions are met:
-
-1. Redistributions of source code must retain the above copyright notice, this
-   list of conditions and the following disclaimer.
-
-2. Redistributions in binary form must reproduce the above copyright notice,
-   this list of conditions and the following disclaimer in the documentation
-   and/or other materials provided with the distribution.
-
-3. Neither the name of the copyright holder nor the names of its
-   contributors may be used to endorse or promote products derived from
-   this software without specific prior written permission.
-
-THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS"
-AND ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE
-IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE ARE
-DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR CONTRIBUTORS BE LIABLE
-FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL
-DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR
-SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION) HOWEVER
-CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY,
-OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE
-OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
-"""
 
 
 @dataclass(frozen=True)
@@ -83,8 +32,6 @@ class Package:
     files: dict[str, str]
     """Pattern inside the tarball -> folder below ``target``."""
     leave_out: tuple[str, ...] = ()
-    written: dict[str, str] = field(default_factory=dict)
-    """Licence texts that the tarball itself does not carry."""
     owns_target: bool = True
 
     @property
@@ -107,35 +54,6 @@ PACKAGES = (
             "es5/input/tex/extensions/*.js": "input/tex/extensions",
         },
         leave_out=("es5/input/tex/extensions/all-packages.js",),
-    ),
-    Package(
-        name="requirejs",
-        version="2.3.8",
-        sha256="777158e89275e16bd51aec3ef714fbcb5dc45789e7078659933bc814916d7dec",
-        target="book/static/vendor/requirejs",
-        files={"require.js": ""},
-        written={
-            "LICENSE": MIT.format(
-                copyright="Copyright jQuery Foundation and other contributors, https://jquery.org/"
-            )
-        },
-    ),
-    Package(
-        name="@jupyter-widgets/html-manager",
-        version="1.0.15",
-        sha256="2b9d65cb7913e1c7d671757a10008b32c9c2448d4429513371e55c07d6107638",
-        target="book/static/vendor/widgets",
-        files={
-            "dist/embed-amd.js": "",
-            "dist/embed.js.LICENSE.txt": "",
-            # Font Awesome, for widgets with icons; a browser asks for woff2 only.
-            "dist/*.woff2": "",
-        },
-        written={
-            "LICENSE": BSD_3_CLAUSE.format(
-                copyright="Copyright (c) 2015 Project Jupyter Contributors\nAll rights reserved."
-            )
-        },
     ),
     Package(
         name="axe-core",
@@ -190,9 +108,6 @@ def extract(package: Package, tarball: Path) -> list[Path]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(archive.extractfile(member).read())
                 written.append(path)
-    for name, text in package.written.items():
-        (target / name).write_text(text, encoding="utf-8")
-        written.append(target / name)
     return sorted(written)
 
 

@@ -18,7 +18,6 @@ POLICY = (
 stand in drawings and formulas as well, and run nothing."""
 
 META = '<meta http-equiv="Content-Security-Policy" content="{}">'
-WIDGET = "application/vnd.jupyter.widget-view"
 CHARSET = re.compile(r"<meta charset=[^>]*>")
 SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*\btype=)([^>]*)>(.*?)</script>", re.S)
 CLICK = re.compile(r'\bonclick="([^"]*)"')
@@ -72,6 +71,4 @@ def kept(page: str, static: Path, up: str = "") -> str:
     article = ARTICLE.search(page)
     start, end = article.span() if article else (len(page), len(page))
     page = moved(page[:start]) + page[start:end] + moved(page[end:])
-    # ipywidgets' own scripts compile the schema that they check a page's widgets with.
-    policy = POLICY.replace("file:;", "file: 'unsafe-eval';", 1) if WIDGET in page else POLICY
-    return CHARSET.sub(lambda charset: charset[0] + META.format(policy), page, count=1)
+    return CHARSET.sub(lambda charset: charset[0] + META.format(POLICY), page, count=1)

@@ -41,18 +41,10 @@
     }
   };
 
-  // The handle of an ipywidgets slider gets the name that stands beside it.
-  const nameSliders = () => {
-    for (const handle of document.querySelectorAll(".jupyter-widgets [role='slider']:not([aria-label])")) {
-      const label = handle.closest(".jupyter-widgets")?.querySelector(".widget-label")?.textContent;
-      handle.setAttribute("aria-label", label?.trim() || "value");
-    }
-  };
-
   let waiting = 0;
   const soon = () => {
     cancelAnimationFrame(waiting);
-    waiting = requestAnimationFrame(() => { markScrollers(); nameSliders(); });
+    waiting = requestAnimationFrame(markScrollers);
   };
 
   // The theme's buttons; book/_ext/policy.py has taken their handlers out of the page.
@@ -67,9 +59,5 @@
   window.addEventListener("load", () => {
     soon();
     window.MathJax?.startup?.promise?.then(soon);
-    // Widgets draw themselves some time after the page is loaded.
-    if (document.querySelector("script[type^='application/vnd.jupyter.widget-view']")) {
-      new MutationObserver(soon).observe(document.querySelector("main"), { childList: true, subtree: true });
-    }
   });
 })();
