@@ -26,8 +26,7 @@ from PIL import Image
 from support.browser import Visit, axe_violations, served
 from support.letters import smallest_letters
 
-from biaslib import runtime, stimuli
-from biaslib.studies import own_model
+from biaslib import audit, runtime, stimuli
 from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import WAYS
 from companion import planted_ledger as planted_verdicts
@@ -924,13 +923,13 @@ def test_flava_is_audited_by_every_part_but_choices_where_it_was_not_seen_to_loo
     page = "notebooks/own_model"
     left = shown(page, "What was not run, and why")
     assert left["part"].tolist() == ["captions by matching logit"]
-    assert left["why not"].str.startswith("the check of grounding failed").all()
+    assert left["reason"].str.startswith("the check of grounding failed").all()
     parts = shown(page, "Results of the audit, by part")["part"]
-    every = {part.name for part in own_model.PARTS if not part.instead}
+    every = {part.name for part in audit.PARTS if not part.instead}
     assert set(parts) == every - set(left["part"])
 
 
-LISTED = {name for name, *_ in own_model.LISTS}
+LISTED = {name for name, *_ in audit.LISTS}
 ASKED_ABOUT = {
     "ross2021": set(stimuli.association_tests(study1=True)["name"]),
     "srinivasan2021": {
