@@ -6,7 +6,7 @@ together. Rows without one describe.
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -369,41 +369,31 @@ def similarities(model: Any, head: str, shown: Any, texts: list[str], store: Any
 
 
 def _facet(
-    scores: np.ndarray,
-    members: pandas.DataFrame,
-    units: Any,
-    table: pandas.DataFrame,
-    n_resamples: int,
+    scores: np.ndarray, members: pandas.DataFrame, units: Any, table: pandas.DataFrame, draws: int
 ) -> pandas.DataFrame:
     """Return C-ASC of every word and group, and a contrast of every pair of lists and group."""
     groups = members.iloc[:, :1] if members.shape[1] == 2 else members
-    estimates = _c_asc(scores, groups.to_numpy(), units, n_resamples)
-    n = len(np.unique(units))
+    estimates = _c_asc(scores, groups.to_numpy(), units, draws)
+    statistics = {"word": "c_asc", "list": "c_asc of a listed word"}
+    words = table[["word", "bias_type", "kind"]].rename(columns={"word": "test"})
+    words = words.assign(statistic=table["use"].map(statistics), n=len(np.unique(units)))
     rows = []
     for column, group in enumerate(groups):
         value, low, high = (numbers[:, column] for numbers in estimates)
         things = nulls.reference_range(value[table["use"] == "innocent"])
-        for use, statistic in (("word", "c_asc"), ("list", "c_asc of a listed word")):
-            words = table[table["use"] == use]
-            at = words.index.to_numpy()
-            part = words[["word", "bias_type", "kind"]].rename(columns={"word": "test"})
-            part = part.assign(value=value[at], low=low[at], high=high[at], statistic=statistic)
-            rows.append(part.assign(group=str(group), n=n, **things))
+        part = words.assign(value=value, low=low, high=high, group=str(group), **things)
+        rows += [part[table["use"] == use] for use in statistics]
         belongs = groups[group].to_numpy(bool)
-        contrasts = pandas.DataFrame(_contrasts(scores, belongs, units, table, n_resamples))
-        rows.append(contrasts.assign(group=str(group)))
+        contrasts = pandas.DataFrame(_contrasts(scores, belongs, units, table, draws))
+        rows.append(contrasts.assign(group=str(group), statistic="difference of C-ASC"))
     return pandas.concat(rows, ignore_index=True)
 
 
-def _contrasts(scores, belongs, units, table, n_resamples: int) -> list[dict[str, Any]]:
-    rows = []
+def _contrasts(scores, belongs, units, table, n_resamples: int) -> Iterator[dict[str, Any]]:
     for name, *_ in LISTS:
-        sides = [
-            scores[(table["bias_type"] == name) & (table["kind"] == side)] for side in ("0", "1")
-        ]
-        labels = {"test": name, "statistic": "difference of C-ASC"}
-        rows.append(labels | nulls.portrait_contrast(*sides, belongs, units, n_resamples))
-    return rows
+        listed = table["bias_type"] == name
+        sides = (scores[listed & (table["kind"] == side)] for side in ("0", "1"))
+        yield {"test": name} | nulls.portrait_contrast(*sides, belongs, units, n_resamples)
 
 
 def _c_asc(
@@ -426,44 +416,32 @@ def _selection(audited: AuditedModel, setting: Setting, head: str) -> pandas.Dat
     rows = selection.selected(given)
     table = selection.selection_scores(result, rows, n_resamples=setting.n_resamples)
     (scored,) = result.scored.values()
-    of_rows = given.part(rows), scored.original[rows]
-    table = table.merge(_mirrored(*of_rows), on=["test", "statistic"], how="left")
-    preferences = _preferences(*of_rows, setting.n_resamples)
+    table = _beside(table, given.part(rows), scored.original[rows], setting.n_resamples)
     names = {"study": selection.STUDY, "level": "images", "dataset": given.dataset}
-    both = pandas.concat([table, preferences], ignore_index=True)
-    return _labelled(both, audited, profile=setting.profile, seed=0, **names)
+    return _labelled(table, audited, profile=setting.profile, seed=0, **names)
 
 
-def _categories(table: pandas.DataFrame):
-    """Yield overall and each category, with the rows that belong to it."""
-    yield "overall", np.ones(len(table), bool)
-    for category in dict.fromkeys(table["category"]):
-        yield category, (table["category"] == category).to_numpy()
-
-
-def _mirrored(given: selection.Inputs, scores: np.ndarray) -> pandas.DataFrame:
-    """Return beside vlbs the same mistake the other way round, in percent with its interval."""
-    picked, rows = np.argmax(scores, axis=1), []
-    for category, inside in _categories(given.table):
+def _beside(
+    table: pandas.DataFrame, given: selection.Inputs, scores: np.ndarray, n_resamples: int
+) -> pandas.DataFrame:
+    """Return beside vlbs the same mistake the other way round, and the preference of a caption."""
+    categories, picked = given.table["category"], np.argmax(scores, axis=1)
+    mirrored, preferences = [], []
+    for category in ["overall", *dict.fromkeys(categories)]:
+        inside = ((categories == category) | (category == "overall")).to_numpy()
         right = inside & ~given.anti
         if right.any():
             wrong, n = int((picked[right] == 1).sum()), int(right.sum())
             interval = inference.proportion_interval(wrong, n)
-            bounds = (100 * interval.low, 100 * interval.high)
-            rows.append((category, "vlbs", 100 * wrong / n, *bounds))
-    columns = ["test", "statistic", "mirrored", "null_low", "null_high"]
-    return pandas.DataFrame(rows, columns=columns)
-
-
-def _preferences(given: selection.Inputs, scores: np.ndarray, n_resamples: int) -> pandas.DataFrame:
-    """Return the preference of a caption, what the picture shows left out."""
-    rows = []
-    for category, inside in _categories(given.table):
-        if (inside & ~given.anti).any() and (inside & given.anti).any():
+            shares = (100 * wrong / n, 100 * interval.low, 100 * interval.high)
+            mirrored.append((category, "vlbs", *shares))
+        if right.any() and (inside & given.anti).any():
             margins, units = scores[inside, 0] - scores[inside, 1], given.table["triplet"][inside]
             balanced = nulls.balanced_preference(margins, ~given.anti[inside], units, n_resamples)
-            rows.append({"test": category, "statistic": "preference", **balanced})
-    return pandas.DataFrame(rows)
+            preferences.append({"test": category, "statistic": "preference", **balanced})
+    names = ["test", "statistic", "mirrored", "null_low", "null_high"]
+    table = table.merge(pandas.DataFrame(mirrored, columns=names), on=names[:2], how="left")
+    return pandas.concat([table, pandas.DataFrame(preferences)], ignore_index=True)
 
 
 def _labelled(table: pandas.DataFrame, audited: AuditedModel, **labels: Any) -> pandas.DataFrame:

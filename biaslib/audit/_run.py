@@ -205,13 +205,12 @@ def run(
     """
     profile = runtime.profile(profile)
     stimuli, folder = chosen_data(data, profile)
-    audited = load(given, profile, device)
-    setting = Setting(stimuli, store or runtime.Store(), folder, n_resamples=n_resamples)
+    audited, store = load(given, profile, device), store or runtime.Store()
     _require_any(audited)
     fitting = [part for part in _parts.PARTS if part.instead not in audited.capabilities]
     wanted = [part for part in chosen_parts(parts) if part in fitting]
-    checks, notes = _checks(audited, setting, wanted)
-    setting = Setting(stimuli, setting.store, folder, checks, n_resamples)
+    checks, notes = _checks(audited, Setting(stimuli, store, folder), wanted)
+    setting = Setting(stimuli, store, folder, checks, n_resamples)
     tables, not_run = [], []
     for part in progress(wanted, "audits"):
         try:

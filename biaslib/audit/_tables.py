@@ -10,7 +10,7 @@ from biaslib import display, stimuli
 from biaslib.audit._grounding import GroundingCheck
 from biaslib.audit._nulls import outside_by_chance
 from biaslib.audit._run import LEVEL, Audit
-from biaslib.display._text import in_code
+from biaslib.display._text import in_code, p_cell
 
 STUDIES = {
     "ross2021": "Study 1",
@@ -174,14 +174,19 @@ def question_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     scores
         ``asked`` or ``claims`` of an :class:`Audit`.
     """
-    rows = scores.to_dict("records")
-    names = {"value": "value", "low": "low", "high": "high", "null_low": "low if nothing"}
-    names |= {"null_high": "high if nothing", "p_holm": "p, corrected", "n": "n"}
-    table = scores[list(names)].rename(columns=names)
-    table.insert(0, "question", [question(row) for row in rows])
-    table.insert(0, "study", [STUDIES[row["study"]] for row in rows])
     units = scores.get("n_units", pandas.Series(index=scores.index, dtype=float))
-    return table.assign(people=units.astype("Int64"))
+    return pandas.DataFrame(
+        {
+            "study": scores["study"].map(STUDIES),
+            "question": [question(row) for row in scores.to_dict("records")],
+            **{name: scores[name] for name in ("value", "low", "high")},
+            "low if nothing": scores["null_low"],
+            "high if nothing": scores["null_high"],
+            "p, corrected": [p_cell(p_value) for p_value in scores["p_holm"]],
+            "n": scores["n"],
+            "people or drawings": units.astype("Int64"),
+        }
+    )
 
 
 def question(row: dict[str, Any]) -> str:
