@@ -60,32 +60,24 @@ class OwnFolder:
     def counts(self) -> pandas.DataFrame:
         """Count pictures and people: *column*, *group*, *pictures*, *people*; intersections too."""
         rows = []
-        for facet in [*([name] for name in self.groups), *self._crossed()]:
-            for names, part in self.people.groupby(facet, sort=False):
-                group = " x ".join(map(str, names))
-                rows.append((" x ".join(facet), group, len(part), part["person"].nunique()))
+        for name, facet in self._all_facets().items():
+            for labels, part in self.people.groupby(facet, sort=False):
+                rows.append((name, " x ".join(labels), len(part), part["person"].nunique()))
         return pandas.DataFrame(rows, columns=["column", "group", "pictures", "people"])
 
-    def _crossed(self) -> list[list[str]]:
-        """Return the intersections of the first column with the others."""
-        return [[self.groups[0], other] for other in self.groups[1:]]
+    def _all_facets(self) -> dict[str, list[str]]:
+        """Return the columns, and the intersections of the first one with the others."""
+        crossed = {f"{self.groups[0]} x {name}": [self.groups[0], name] for name in self.groups[1:]}
+        return {name: [name] for name in self.groups} | crossed
 
     def facets(self) -> dict[str, str | list[str]]:
         """Return the columns, and their intersections whose groups are large enough."""
         smallest = self.counts().groupby("column")["people"].min()
-        crossed = {" x ".join(pair): pair for pair in self._crossed()}
-        large = {name: crossed[name] for name in crossed if smallest[name] >= FOR_INTERSECTION}
-        return {name: name for name in self.groups} | large
-
-    def left_out(self) -> list[str]:
-        """Return notes on intersections that are too small."""
-        kept = self.facets()
-        return [
-            f"the intersection {name} is left out: one of its groups has fewer than "
-            f"{FOR_INTERSECTION} people"
-            for name in map(" x ".join, self._crossed())
-            if name not in kept
-        ]
+        return {
+            name: name if name in self.groups else facet
+            for name, facet in self._all_facets().items()
+            if name in self.groups or smallest[name] >= FOR_INTERSECTION
+        }
 
     def inputs(self, innocent: pandas.DataFrame, lower_case: bool) -> clip_audit.Inputs:
         """Return the pictures as study 3 reads them."""
@@ -142,9 +134,8 @@ def read_folder(folder: str | Path) -> OwnFolder:
     people, wrong = runtime.read_table(table, DataError)
     if wrong:
         line, what = next(iter(wrong.items()))
-        raise DataError(
-            f"line {line} of {table} is no row of the table: {what}", path=table, row=line
-        )
+        problem = f"line {line} of {table} is no row of the table: {what}"
+        raise DataError(problem, path=table, row=line)
     people, notes = _named(people, table), []
     groups = _groups(people, table)
     people = people.assign(file=_as_on_disk(people["file"], folder))
@@ -155,17 +146,30 @@ def read_folder(folder: str | Path) -> OwnFolder:
     for column in groups:
         _require_sound_groups(people, column, table)
     people = people.reset_index(drop=True)
-    paths = [folder / name for name in people["file"]]
-    _require_readable(paths)
-    own = OwnFolder(folder.resolve().name, people, groups, pictures(paths))
-    ids = pandas.Series(own.pictures.ids, index=people["file"])
-    if (twice := ids[ids.duplicated(keep=False)]).size:
-        raise DataError(
-            f"{_some(twice.index, 'file')} hold the same picture as another one: keep one of each",
-            path=folder / twice.index[0],
-        )
-    notes += [*_look_alikes(people, [*groups, "person"]), *own.left_out()]
+    shown = _readable([folder / name for name in people["file"]])
+    own = OwnFolder(folder.resolve().name, people, groups, shown)
+    notes += [
+        f"the column {column} has names that look alike and are counted apart: "
+        f"{' and '.join(map(repr, names))}. If they are one, write them alike"
+        for column in (*groups, "person")
+        for names in runtime.look_alikes(people[column])
+    ]
+    notes += [
+        f"the intersection {name} is left out: one of its groups has fewer than "
+        f"{FOR_INTERSECTION} people"
+        for name in dict.fromkeys(own.counts()["column"])
+        if name not in own.facets()
+    ]
     return replace(own, notes=tuple(notes))
+
+
+def _refuse(
+    problem: str, table: Path, cells: pandas.Series | None = None, word: Any = None
+) -> None:
+    """Raise an error that knows the table, and the line and word of the first of some cells."""
+    if cells is None:
+        raise DataError(problem, path=table, word=word)
+    raise DataError(problem, path=table, row=int(cells.index[0]), word=cells.iloc[0])
 
 
 def _with_labels(folder: Path) -> Path:
@@ -173,14 +177,14 @@ def _with_labels(folder: Path) -> Path:
     if folder.name.lower() == LABELS and folder.is_file():
         return folder.parent
     if not folder.exists():
-        raise DataError(f"{folder} is not there; check the path", path=folder)
+        _refuse(f"{folder} is not there; check the path", folder)
     if not folder.is_dir():
-        raise DataError(f"{folder} is a file; give the folder that holds {LABELS}", path=folder)
+        _refuse(f"{folder} is a file; give the folder that holds {LABELS}", folder)
     if not (folder / LABELS).is_file():
-        raise DataError(
+        _refuse(
             f"{folder} has no {LABELS}: a table with a row a picture, its path below the folder in "
             "the column file, and columns with groups, such as gender and age",
-            path=folder / LABELS,
+            folder / LABELS,
         )
     return folder
 
@@ -195,41 +199,36 @@ def _named(people: pandas.DataFrame, table: Path) -> pandas.DataFrame:
     people = people.set_axis(names, axis=1).map(str.strip)
     people = people.loc[:, (people.columns != "") | (people != "").any().to_numpy()]
     if "" in people:
-        raise DataError(
-            f"a column of {LABELS} has no name in the first line: give it one", path=table
-        )
+        _refuse(f"a column of {LABELS} has no name in the first line: give it one", table)
     if len(twice := people.columns[people.columns.duplicated()]):
-        raise DataError(
-            f"{LABELS} has the column {twice[0]!r} twice: rename or remove one of them",
-            path=table,
-            word=twice[0],
-        )
+        problem = f"{LABELS} has the column {twice[0]!r} twice: rename or remove one of them"
+        _refuse(problem, table, word=twice[0])
     clean = {name: people[name].map(runtime.cleaned) for name in people if name != "file"}
     return people.assign(**clean)
 
 
 def _groups(people: pandas.DataFrame, table: Path) -> tuple[str, ...]:
+    """Return the columns with groups; refuse a table without any, and empty cells."""
     if "file" not in people:
-        raise DataError(
+        _refuse(
             f"{table} has no column file, with each picture's path: its first line is "
             f"{','.join(map(str, people.columns))!r}, and should be like 'file,person,gender', "
             "with commas",
-            path=table,
+            table,
             word="file",
         )
     groups = tuple(name for name in people if name not in NO_GROUPS)
     if not groups:
-        raise DataError(
-            f"{table} has no column with groups: add one, such as gender, race or age", path=table
-        )
-    for name in ("file", *groups, *(name for name in NO_GROUPS[1:] if name in people)):
+        _refuse(f"{table} has no column with groups: add one, such as gender, race or age", table)
+    for name in people:
         empty = people[name][people[name].isin(runtime.MISSING)]
         if len(empty):
             word = f", such as {empty.iloc[0]!r}" if empty.iloc[0] else ""
-            raise DataError(
+            _refuse(
                 f"the column {name} of {LABELS} is empty{word} in {_some(empty.index, 'line')}: "
                 "fill it in, with another word if it is a group, or leave these pictures out",
-                **_first(table, empty),
+                table,
+                empty,
             )
     return groups
 
@@ -243,92 +242,63 @@ def _as_on_disk(files: pandas.Series, folder: Path) -> pandas.Series:
 
 def _require_files(files: pandas.Series, table: Path) -> None:
     """Refuse rows whose picture is not one file below the folder, and pictures without a row."""
-    folder = table.parent
-    outside = files.map(lambda name: Path(name).is_absolute() or ".." in Path(name).parts)
-    missing = files.map(lambda name: not (folder / name).is_file())
-    left = _pictures_below(folder) - {Path(name).as_posix() for name in files}
-    checks = (
-        (
-            files.str.contains(r"[;|\n]"),
-            "names more than one picture: each caption is scored beside one picture, so give "
-            "every picture a row",
+    folder, paths = table.parent, files.map(Path)
+    checks = {
+        "names several pictures: give every picture a row": files.str.contains(r"[;|\n]"),
+        "is not below the folder": paths.map(lambda path: path.is_absolute() or ".." in path.parts),
+        "is there twice: keep one row a picture": files.duplicated(),
+        "is not there: correct the column file, or leave the row out": paths.map(
+            lambda path: not (folder / path).is_file()
         ),
-        (outside, "is not below the folder"),
-        (files.duplicated(), "is there twice: keep one row a picture"),
-        (missing, "is not there: correct the column file, or leave the row out"),
-    )
-    for wrong, problem in checks:
+    }
+    for problem, wrong in checks.items():
         if wrong.any():
-            rows = files[wrong]
-            raise DataError(f"{_some(rows, 'file')} of {LABELS} {problem}", **_first(table, rows))
-    if left:
-        raise DataError(
-            f"{_some(sorted(left), 'picture')} of the folder has no row in {LABELS}: add rows, or "
-            "move the pictures away",
-            path=table,
-            word=min(left),
-        )
-
-
-def _pictures_below(folder: Path) -> set[str]:
+            cells = files[wrong]
+            _refuse(f"{_some(cells, 'file')} of {LABELS} {problem}", table, cells)
     below = (path.relative_to(folder) for path in folder.rglob("*"))
-    return {p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not is_hidden(p)}
-
-
-def _first(table: Path, cells: pandas.Series) -> dict[str, Any]:
-    """Return where the first of some cells stands, for an error."""
-    return {"path": table, "row": int(cells.index[0]), "word": cells.iloc[0]}
+    shown = {p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not is_hidden(p)}
+    if left := sorted(shown - {path.as_posix() for path in paths}):
+        problem = f"{_some(left, 'picture')} without a row in {LABELS}: add rows, or move them away"
+        _refuse(problem, table, word=left[0])
 
 
 def _require_sound_groups(people: pandas.DataFrame, column: str, table: Path) -> None:
     """Refuse a person in two groups of a column, a column of one group, and small groups."""
     labels = people.groupby("person", sort=False)[column].unique()
     several = labels[labels.map(len) > 1]
-    sizes = people.groupby(column, sort=False)["person"].nunique()
-    small = sizes[sizes < FEWEST]
-    problem, word = "", None
     if len(several):
-        word = several.index[0]
-        problem = (
+        _refuse(
             f"{_some(several.index, 'person')} of {LABELS} has more than one label in the column "
             f"{column}, {runtime.first_few([*map(repr, several.iloc[0])])}: a person counts once. "
-            "Correct the labels, or keep this person's pictures of one"
+            "Correct the labels, or keep this person's pictures of one",
+            table,
+            word=several.index[0],
         )
-    elif len(sizes) < 2:
-        word = column
-        problem = (
-            f"the column {column} has one group only, {sizes.index[0]!r}: there is nothing to "
-            "compare. Add another group, or remove the column"
-        )
-    elif len(small):
-        word = small.index[0]
+    sizes = people.groupby(column, sort=False)["person"].nunique()
+    if len(sizes) < 2:
+        problem = f"the column {column} has one group only, {sizes.index[0]!r}: add another one"
+        _refuse(f"{problem}, or remove the column", table, word=column)
+    small = sizes[sizes < FEWEST]
+    if len(small):
         named = runtime.first_few([f"{name!r} ({n})" for name, n in small.items()], 3)
-        problem = (
-            f"the column {column} has groups of fewer than {FEWEST} people: {named}. Nothing can "
-            "be said of so few; add pictures, join groups, or leave these out"
-        )
-    if problem:
-        raise DataError(problem, path=table, word=word)
+        problem = f"the column {column} has groups of fewer than {FEWEST} people: {named}"
+        advice = "add pictures, join groups, or leave these out"
+        _refuse(f"{problem}: {advice}", table, word=small.index[0])
 
 
-def _require_readable(paths: Sequence[Path]) -> None:
+def _readable(paths: Sequence[Path]) -> Pictures:
+    """Return pictures that open, each once."""
     problems = check_images(paths)
     if len(problems):
-        raise DataError(
-            f"{len(problems)} of {len(paths)} pictures cannot be used: "
-            f"{'; '.join(problems['problem'].head(3))}. Replace them, or remove their rows",
-            path=problems["path"].iloc[0],
-        )
-
-
-def _look_alikes(people: pandas.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Return notes on labels, or people, that look alike and are counted as two."""
-    return [
-        f"the column {column} has names that look alike and are counted apart: "
-        f"{' and '.join(map(repr, names))}. If they are one, write them alike"
-        for column in columns
-        for names in runtime.look_alikes(people[column])
-    ]
+        first = "; ".join(problems["problem"].head(3))
+        problem = f"{len(problems)} of {len(paths)} pictures cannot be used: {first}"
+        _refuse(f"{problem}. Replace them, or remove their rows", problems["path"].iloc[0])
+    shown = pictures(paths)
+    ids = pandas.Series(shown.ids, index=paths)
+    if len(twice := ids.index[ids.duplicated(keep=False)]):
+        names = _some([path.name for path in twice], "file")
+        _refuse(f"{names} hold the same picture as another one: keep one of each", twice[0])
+    return shown
 
 
 def _some(names: Sequence[Any], what: str, most: int = 3) -> str:
