@@ -793,7 +793,7 @@ def test_an_audit_reads_about_as_much_as_it_is_said_to(name, tmp_path, monkeypat
 def test_minutes_are_timed_with_a_few_items(folder, monkeypatch):
     guessed = audit.cost("clip", "planted", "cpu", data=folder)
     tally, ticks = Tally(models.REGISTRY["clip"].capabilities), itertools.count()
-    monkeypatch.setattr(_cost.time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(_cost, "perf_counter", lambda: next(ticks))
     timed = guessed.timed(tally)  # a second for each call
     assert tally.read == 2 * 2 * 8
     assert timed.minutes == pytest.approx((621 + 24) / 8 / 60)

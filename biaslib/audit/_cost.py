@@ -3,10 +3,10 @@
 import contextlib
 import json
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -97,9 +97,9 @@ class Cost:
         for capability in seconds:
             with contextlib.suppress(Exception):
                 _ask(model, capability)  # The first call prepares what the others use, too.
-                begun = time.perf_counter()
+                begun = perf_counter()
                 _ask(model, capability)
-                seconds[capability] = (time.perf_counter() - begun) / FEW
+                seconds[capability] = (perf_counter() - begun) / FEW
         return replace(self, seconds=seconds, is_timed=True)
 
     def __str__(self) -> str:
