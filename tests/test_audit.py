@@ -414,29 +414,21 @@ def test_parts_are_chosen_by_name_and_the_others_are_named(clip, store):
 
 
 def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeypatch):
-    errors = {
-        "portraits by word": RuntimeError("out of paper\nand ink"),
-        "captions by cosine": DataError("no picture is left. Put some there"),
-    }
+    def failing(*_):
+        raise RuntimeError("out of paper\nand ink")
 
-    def raising(name):
-        def run(audited, setting):
-            raise errors[name]
+    def lacking(*_):
+        raise DataError("no picture is left")
 
-        return run
-
+    failures = {"portraits by word": failing, "captions by cosine": lacking}
     parts = [
-        dataclasses.replace(part, run=raising(part.name)) if part.name in errors else part
-        for part in audit.PARTS
+        dataclasses.replace(part, run=failures.get(part.name, part.run)) for part in audit.PARTS
     ]
     monkeypatch.setattr(_parts, "PARTS", tuple(parts))
     found = audit.run(clip, "planted", store=store)
-    assert found.scores.empty
     kept = found.not_run.set_index("part")[["kind", "reason"]]
-    expected = ["error", "RuntimeError: out of paper and ink"]
-    assert kept.loc["portraits by word"].tolist() == expected
-    expected = ["not there", "no picture is left. Put some there"]
-    assert kept.loc["captions by cosine"].tolist() == expected
+    assert kept.loc["portraits by word"].tolist() == ["error", "RuntimeError: out of paper and ink"]
+    assert kept.loc["captions by cosine"].tolist() == ["not there", "no picture is left"]
     assert kept.loc["association tests, text alone", "kind"] == "not possible"
     assert found.faults["part"].tolist() == ["portraits by word"]
 
@@ -523,98 +515,45 @@ def changed(place, change):
 
 
 BAD = {
-    "a group of two": (
-        lambda place: changed(place, lambda t: t.assign(race=["a", "a"] + ["b"] * 22)),
-        (None, "a"),
-    ),
-    "one group": (
-        lambda place: changed(place, lambda t: t.assign(gender="women")),
-        (None, "gender"),
-    ),
-    "no groups": (
-        lambda place: changed(place, lambda t: t[["file", "person"]]),
-        (None, None),
-    ),
-    "no file column": (
-        lambda place: changed(place, lambda t: t.rename(columns={"file": "picture"})),
-        (None, "file"),
-    ),
-    "an empty label": (
-        lambda place: changed(place, lambda t: t.assign(age=["", *t["age"][1:]])),
-        (2, ""),
-    ),
-    "a person called nan": (
-        lambda place: changed(place, lambda t: t.assign(person=[*t["person"][:-3], *["nan"] * 3])),
-        (23, "nan"),
-    ),
-    "a caption that is missing": (
-        lambda place: changed(place, lambda t: t.assign(CAPTION=["a dog", *["None"] * 23])),
-        (3, "None"),
-    ),
-    **{
-        f"people called {word}": (
-            lambda place, word=word: changed(
-                place, lambda t: t.assign(race=["White"] * 16 + [word] * 8)
-            ),
-            (18, word.strip()),
-        )
-        for word in ("NA", " nan")
-    },
-    "a file not there": (
-        lambda place: (place / "03.png").unlink(),
-        (5, "03.png"),
-    ),
-    "a picture without a row": (
-        lambda place: changed(place, lambda t: t[1:]),
-        (None, "00.png"),
-    ),
-    "a file twice": (
-        lambda place: changed(place, lambda t: pandas.concat([t, t[:1]])),
-        (26, "00.png"),
-    ),
-    "two pictures in a row": (
-        lambda place: changed(place, lambda t: t.assign(file=["00.png;01.png", *t["file"][1:]])),
-        (2, "00.png;01.png"),
-    ),
-    "a person with two labels": (
-        lambda place: changed(place, lambda t: t.assign(person=["p1", *t["person"][1:]])),
-        (None, "p1"),
-    ),
+    "a group of two": (lambda t: t.assign(race=["a", "a"] + ["b"] * 22), None, "a"),
+    "one group": (lambda t: t.assign(gender="women"), None, "gender"),
+    "no groups": (lambda t: t[["file", "person"]], None, None),
+    "no file column": (lambda t: t.rename(columns={"file": "picture"}), None, "file"),
+    "an empty label": (lambda t: t.assign(age=["", *t["age"][1:]]), 2, ""),
+    "a person nan": (lambda t: t.assign(person=[*t["person"][:-3], *["nan"] * 3]), 23, "nan"),
+    "no caption": (lambda t: t.assign(CAPTION=["a dog", *["None"] * 23]), 3, "None"),
+    "a label NA": (lambda t: t.assign(race=["White"] * 16 + ["NA "] * 8), 18, "NA"),
+    "a file not there": (lambda t: t.assign(file=["x.png", *t["file"][1:]]), 2, "x.png"),
+    "a picture without a row": (lambda t: t[1:], None, "00.png"),
+    "a file twice": (lambda t: pandas.concat([t, t[:1]]), 26, "00.png"),
+    "two in a row": (lambda t: t.assign(file=["00.png;1", *t["file"][1:]]), 2, "00.png;1"),
+    "two labels": (lambda t: t.assign(person=["p1", *t["person"][1:]]), None, "p1"),
     "a column twice": (
-        lambda place: changed(
-            place, lambda t: t.set_axis(["file", "person", "age", " age"], axis=1)
-        ),
-        (None, "age"),
+        lambda t: t.set_axis(["file", "person", "age", " age"], axis=1),
+        *(None, "age"),
     ),
-    "a column without a name": (
-        lambda place: changed(place, lambda t: t.rename(columns={"age": " "})),
-        (None, None),
-    ),
-    "a group a picture": (
-        lambda place: changed(place, lambda t: t.assign(id=t["file"])),
-        (None, "00.png"),
-    ),
-    "a file elsewhere": (
-        lambda place: changed(place, lambda t: t.assign(file=["../x.png", *t["file"][1:]])),
-        (2, "../x.png"),
-    ),
-    "a line too short": (
-        lambda place: (place / "labels.csv").write_text(
-            (place / "labels.csv").read_text() + "25.png\n"
-        ),
-        (26, None),
-    ),
+    "a column without a name": (lambda t: t.rename(columns={"age": " "}), None, None),
+    "a group a picture": (lambda t: t.assign(id=t["file"]), None, "00.png"),
+    "a file elsewhere": (lambda t: t.assign(file=["../x.png", *t["file"][1:]]), 2, "../x.png"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_data_are_refused_before_a_model_is_loaded(folder, case):
-    spoil, (row, word) = BAD[case]
-    spoil(folder)
+    spoil, row, word = BAD[case]
+    changed(folder, spoil)
     with pytest.raises(DataError) as caught:
         audit.run("no such model is needed", "planted", data=folder)
     assert caught.value.path == folder / "labels.csv"
     assert (caught.value.row, caught.value.word) == (row, word)
+
+
+def test_a_line_of_another_length_is_named(folder):
+    with (folder / "labels.csv").open("a") as table:
+        table.write("25.png\n")
+    with pytest.raises(DataError, match="line 26 of") as caught:
+        audit.read_folder(folder)
+    assert caught.value.row == 26
 
 
 def test_pictures_that_cannot_be_used_are_named(folder):
@@ -638,12 +577,6 @@ def test_a_label_in_two_spellings_of_unicode_is_one_group(folder, usual, other):
     found = audit.read_folder(folder).counts().query("column == 'age'")
     assert found["group"].tolist() == [usual, "jung"]
     assert found["people"].tolist() == [12, 12]
-
-
-def test_a_person_in_two_spellings_of_unicode_is_one_person(folder):
-    people = ["\u00e9lise", "e\u0301lise\u200b", *[f"p{at}" for at in range(2, 24)]]
-    changed(folder, lambda t: t.assign(person=people, gender=["women"] * 12 + ["men"] * 12))
-    assert audit.read_folder(folder).counts()["people"].tolist()[:2] == [11, 12]
 
 
 @pytest.mark.parametrize("other", ["wom\u0435n", "WOMEN", "women"])
@@ -691,18 +624,10 @@ def test_the_table_stands_for_its_folder(folder, monkeypatch):
     pandas.testing.assert_frame_equal(audit.read_folder("~/people").people, expected.people)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("nowhere", "is not there; check the path"),
-        ("people/labels.txt", "is not there; check the path"),
-        ("people/00.png", "is a file; give the folder"),
-        ("people/below", "has no labels.csv"),
-    ],
-)
-def test_data_that_are_no_folder_are_told_apart(folder, name, said):
+@pytest.mark.parametrize("name", ["nowhere", "people/00.png", "people/below"])
+def test_data_that_are_no_folder_are_told_apart(folder, name):
     (folder / "below").mkdir()
-    with pytest.raises(DataError, match=said) as caught:
+    with pytest.raises(DataError) as caught:
         audit.read_folder(folder.parent / name)
     path = folder.parent / name
     assert caught.value.path == (path / "labels.csv" if name == "people/below" else path)
@@ -860,23 +785,10 @@ def test_a_place_that_cannot_hold_the_report_is_refused_before_the_audit(
     assert (tmp_path / "a file").read_text() == "mine"
 
 
-@pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_a_second_model_that_is_not_there_is_named_before_the_audit(
-    capsys, tmp_path, no_audit, more
-):
-    more = ("--compare", "nosuch", "--out", tmp_path / "out", *more)
+def test_a_second_model_that_is_not_there_is_named_before_the_audit(capsys, tmp_path, no_audit):
+    more = ("--compare", "nosuch", "--out", tmp_path / "out")
     assert audit_of(checkpoint("clip", 3, 0), *more) == 1
     assert "nosuch is no registered name" in capsys.readouterr().err
-
-
-def test_a_name_of_the_hub_beside_a_folder_is_looked_for_there(capsys, tmp_path, monkeypatch):
-    seen = []
-    monkeypatch.setattr(runtime, "start", lambda profile: seen.append(profile))
-    monkeypatch.setattr(audit, "cost", lambda *_: pytest.fail(f"in {seen}"))
-    with pytest.raises(pytest.fail.Exception, match=r"in \['paper'\]"):
-        audit_of(tmp_path, "--compare", "owner/name", "--out", tmp_path / "out")
-    assert audit_of("", "--out", tmp_path / "out") == 1
-    assert "a model's name is empty" in capsys.readouterr().err
 
 
 def test_the_first_report_stays_where_two_models_have_nothing_in_common(
@@ -898,17 +810,6 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path, 
         audit.save(tmp_path, of_clip)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html.part", "scores.csv"]
     assert (tmp_path / "scores.csv").read_text() == "earlier"
-
-
-def test_a_store_that_cannot_be_written_is_told_where_the_command_is_run(
-    capsys, tmp_path, monkeypatch
-):
-    (tmp_path / "store").write_text("a file where a folder should be")
-    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
-    assert audit_of(checkpoint("clip", 3, 0), "--out", tmp_path / "out") == 1
-    error = capsys.readouterr().err
-    assert "captions by cosine: " in error
-    assert "choose another folder with BIASLIB_STORE" in error
 
 
 @pytest.mark.parametrize(
@@ -991,17 +892,13 @@ def test_a_newcomer_audits_a_model_of_the_hub_with_the_command_of_the_readme(
     assert process.returncode == 0, process.stderr[-3000:]
     said = process.stdout
     assert said.index("women") < said.index("million parameters") < said.index("report.html")
-    saved = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
-    assert sorted(saved) == ["provenance.json", "report.html", "scores.csv"]
-    provenance = json.loads(saved["provenance.json"])
-    assert provenance["model"] == HUB_NAMES[kind]
+    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text(encoding="utf-8"))
     assert hub.commit(HUB_NAMES[kind]) in provenance["revision"]
     assert provenance["parts run"] == RUN[kind]
     assert "of 5 swapped pairs" in " ".join(provenance["checks of grounding"])
     scores = pandas.read_csv(tmp_path / "out" / "scores.csv", dtype={"kind": str})
     assert set(scores["model"]) == {HUB_NAMES[kind]}
     assert set(scores.loc[scores["study"] == "hamidieh2023", "level"]) == {"gender", "age"}
-    assert "gender women 5 5" in read(saved["report.html"])
     before = len(hub.requests)
     assert audit.cost(HUB_NAMES[kind], "paper", "cpu", data=people).download == 0
     assert len(hub.requests) == before
@@ -1017,12 +914,6 @@ def test_the_cost_of_a_name_of_the_hub_asks_for_its_settings_alone(hub, people):
 
 
 # Two models
-
-
-def test_a_model_beside_itself_does_not_differ(of_clip, store):
-    found = audit.compare(of_clip, of_clip, store)
-    assert (found["value"] == 0).all()
-    assert (found["p_holm"] == 1).all()
 
 
 def test_two_models_differ_by_the_difference_of_their_words(of_clip, of_nothing, store):
@@ -1130,78 +1021,48 @@ def test_the_figure_shows_the_same_questions_whatever_they_gave(of_clip, of_noth
 # Exercises
 
 RIGHT = [
-    lambda v, low, high: f"With these words {v:.2f} was measured (95% {low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"On FairFace the difference is {v:.2f}, between {low:.2f} and {high:.2f}",
-    lambda v, low, high: f"{v:.2f} [{low:.2f}; {high:.2f}]; this does not prove an absence",
-    lambda v, low, high: f"measured: {v:+.2f} ({low:.2f}-{high:.2f})",
-    lambda v, low, high: f"measured: {v:.2f} ({low:.2f} to {high:.2f})".replace("-", "−"),
-    *(
-        lambda v, low, high, more=more: f"{v:.2f} ({low:.2f} to {high:.2f}) was measured; {more}"
-        for more in (
-            "that is no verdict on its fairness",
-            "which proves nothing",
-            "a fairly small difference",
-            "women's portraits were treated as one group",
-            "the difference is in favour of women's portraits",
-            "pictures were passed through the encoder once",
-            "this does not show that the model favours men",
-        )
-    ),
+    "{v:.2f} [{low:.2f}; {high:.2f}]; this does not prove an absence",
+    "on FairFace we measured {v:+.2f} ({low:.2f}-{high:.2f})",
+    "{v:.2f} ({low:.2f} to {high:.2f}), a fairly small difference, in favour of women's portraits",
+    "{v:.2f} ({low:.2f} to {high:.2f}): portraits were treated as one group, and passed through",
+    "{v:.2f} ({low:.2f} to {high:.2f}); this does not show that the model favours men",
+]
+WRONG = [
+    "{v:.2f}",
+    "0.12 (-0.30 to 0.54)",
+    "measured: {v:.6f} ({low:.6f} to {high:.6f})",
+    "measured: {v:.2f} ({high:.2f} to {low:.2f})",
 ]
 VERDICTS = {
-    "The model is neutral": "is neutral",
+    "the model is neutral": "is neutral",
     "it treats women and men equally": "treats",
-    "There is no difference between women and men": "no difference",
-    "it thinks women are nurses": "thinks",
+    "there is no difference between women and men": "no difference",
     "it is bias-free": "bias-free",
     "this does not mean much, and the model is sexist": "sexist",
     "this model passed the audit and can be deployed": "passed",
-    "it is approved for use": "approved",
     "this shows that the model favours men": "favours",
-    "it prefers men": "prefers",
-    "all is fine": "fine",
     "women were treated as inferior": "treated",
 }
-WRONG = [
-    lambda v, low, high: f"The model is racist: {v:.2f} ({low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"The model is unbiased: {v:.2f} ({low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"This proves that it is fair: {v:.2f} ({low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"{v:.2f}",
-    lambda v, low, high: "0.12 (-0.30 to 0.54)",
-    lambda v, low, high: f"measured: {v:.6f} ({low:.6f} to {high:.6f})",
-    lambda *each: "measured: " + ", ".join(str(number) for number in each),
-    lambda v, low, high: f"measured: {v:.2f} ({high:.2f} to {low:.2f})",
-    lambda v, low, high: f"measured: {low:.2f} ({v:.2f} to {high:.2f})",
-    None,
-]
 
 
-@pytest.mark.parametrize("sentence", RIGHT)
-def test_readings_that_say_what_was_measured_pass(sentence):
-    assert plots.check_reading(sentence).passed
+def reading(text):
+    return plots.check_reading(lambda v, low, high: text.format(v=v, low=low, high=high))
 
 
-@pytest.mark.parametrize("sentence", WRONG)
-def test_readings_with_a_verdict_or_without_an_interval_do_not(sentence):
-    assert not plots.check_reading(sentence).passed
+def test_a_reading_gives_its_interval_and_no_verdict():
+    assert all(reading(text).passed for text in RIGHT)
+    assert not any(reading(text).passed for text in WRONG)
+    assert not plots.check_reading(None).passed
+    for verdict, named in VERDICTS.items():
+        found = reading(f"{{v:.2f}} ({{low:.2f}}, {{high:.2f}}); {verdict}.")
+        assert repr(found).startswith(f"Not yet: '{named}' says what the model is")
 
 
-@pytest.mark.parametrize(("verdict", "named"), VERDICTS.items())
-def test_a_verdict_on_the_model_is_named(verdict, named):
-    found = plots.check_reading(lambda v, low, high: f"{v:.2f} ({low:.2f}, {high:.2f}); {verdict}.")
-    assert repr(found).startswith(f"Not yet: '{named}' says what the model is")
-
-
-@pytest.mark.parametrize("answer", [0, 1, 13, repositories.SIDE, None])
-def test_counts_by_chance(answer):
+def test_answers_to_the_exercises():
     assert plots.check_count(13 * 0.05).passed
-    assert not plots.check_count(answer).passed
-
-
-@pytest.mark.parametrize("answer", [0, 1, 0.25, None])
-def test_who_does_not_look_is_right_in_half(answer):
+    assert not any(plots.check_count(answer).passed for answer in (0, 1, 13, None))
     assert plots.check_swapped(0.5).passed
-    assert not plots.check_swapped(answer).passed
+    assert not any(plots.check_swapped(answer).passed for answer in (0, 1, 0.25, None))
 
 
 def shared_scores(rng, people=20, words=25):
