@@ -112,7 +112,7 @@ levels: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.levels
 
 # The tests of what the drawn layers compute; planted worlds, the site and the notebooks take hours.
-MEASURED := metrics inference datasets stud reproduction own_model text analyses properties extremes parity \
+MEASURED := metrics inference datasets stud reproduction audit text analyses properties extremes parity \
 	inputs mask networks models_own images region_files dual vilt visualbert vl_bert generative fusion \
 	batches detector checkpoints released adding folders
 

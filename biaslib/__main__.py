@@ -20,26 +20,25 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(dest="command", required=True)
     audit = commands.add_parser("audit", help="run the four audits on a model of your own")
     audit.add_argument("model", help="a folder, a registered name, or owner/name of the model hub")
-    audit.add_argument(
-        "--data", default=None, help="planted, released, or a folder of pictures with labels.csv"
-    )
-    audit.add_argument("--out", default="audit", help="folder for the report")
-    audit.add_argument("--compare", default=None, help="another model, on the same stimuli")
+    for name, default, text in (
+        ("--data", "planted", "planted, released, or a folder of pictures with labels.csv"),
+        ("--out", "audit", "folder for the report"),
+        ("--compare", None, "another model, on the same stimuli"),
+        ("--device", None, "cpu, cuda or mps"),
+    ):
+        audit.add_argument(name, default=default, help=text)
     audit.add_argument(
         "--profile",
         choices=("planted", "paper"),
-        default=None,
         help="where models come from: the small ones of this package, or the hub; by itself the "
         "hub for owner/name, and for a registered name with a folder of pictures",
     )
     audit.add_argument(
         "--parts",
         nargs="+",
-        default=None,
         help="studies (ross2021, srinivasan2021, hamidieh2023, zhou2022), or names of parts in "
         "quotation marks, as the report has them",
     )
-    audit.add_argument("--device", default=None, help="cpu, cuda or mps")
     audit.add_argument("--dry-run", action="store_true", help="say what it would take, and stop")
     return whole
 
@@ -67,17 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with brought_by("audit"):
             return run(options)
     except ModuleNotFoundError as error:
-        print(_told(error), file=sys.stderr)
+        print(_message(error), file=sys.stderr)
         return NOT_INSTALLED
     except (ValueError, OSError, ImportError, LookupError, RuntimeError, MemoryError) as error:
-        print(f"{type(error).__name__}: {_told(error)}", file=sys.stderr)
+        print(f"{type(error).__name__}: {_message(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("Interrupted. What was stored is kept: run the same command to go on.")
         return INTERRUPTED
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Return what an error says in one line; what to do, where the system says only what failed."""
     if isinstance(error, PermissionError) and error.filename:
         return f"{error.filename} may not be opened: change its rights, or use a copy of your own"
@@ -88,51 +87,53 @@ def _told(error: Exception) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Audit the first model, write its report, and then compare it with the second if asked to."""
-    from biaslib import display, runtime
-    from biaslib.display import _own_report, _own_tables
-    from biaslib.models.own import load_own
-    from biaslib.studies import own_model as study
+    from biaslib import audit, runtime
+    from biaslib.audit._report import require_writable
+    from biaslib.audit._run import chosen_data
 
-    data = options.data or "planted"
     names = [options.model] if options.compare is None else [options.model, options.compare]
     if not options.out:
         raise ValueError("--out is empty: name a folder for the report")
-    hub = any(profile_of(name, data) == "paper" for name in names)
+    hub = any(profile_of(name, options.data) == "paper" for name in names)
     profile = options.profile or ("paper" if hub else "planted")
     runtime.start(profile)
     if not options.dry_run:
-        _own_report.require_writable(Path(options.out))
-    _, folder = study.chosen_data(data, profile)
+        require_writable(options.out)
+    _, folder = chosen_data(options.data, profile)
     if folder is not None:
         print(folder.counts().to_string(index=False))
-    plans = []
-    for name in names:
-        plans.append(study.plan(name, profile, options.device, folder or data, options.parts))
-        print(f"{shown(name)}\n{plans[-1]}")
-        plans[-1].require_fit()
-    if options.dry_run and any(planned.download for planned in plans):
+    data, loaded = folder or options.data, []
+    costs = [audit.cost(name, profile, options.device, data, options.parts) for name in names]
+    for name, cost in zip(names, costs, strict=True):
+        print(f"{shown(name)}\n{cost}")
+        cost.require_fit()
+    if options.dry_run and any(cost.download for cost in costs):
         return 0
-    settings = {"device": options.device, "data": folder or data, "parts": options.parts}
-    owns = [load_own(name, profile, options.device) for name in names]
-    for own, planned in zip(owns, plans, strict=True):
-        print(planned.timed(own.model).time)
+    for name, cost in zip(names, costs, strict=True):
+        loaded.append(audit.load(name, profile, options.device))
+        print(str(cost.timed(loaded[-1].model)).splitlines()[-1])
     if options.dry_run:
         return 0
-    display.use_style()
-    found = study.audit(owns[0], profile, **settings)
-    saved = _own_report.Downloads(found).save(Path(options.out))
-    if options.compare:
-        other = study.audit(owns[1], profile, **settings)
+    return _audited(audit, loaded, profile, data, options)
+
+
+def _audited(audit, loaded: list, profile: str, data, options: argparse.Namespace) -> int:
+    """Audit loaded models and save the report, of the first model alone before the comparison."""
+    settings = {"device": options.device, "data": data, "parts": options.parts}
+    result = audit.run(loaded[0], profile, **settings)
+    saved = audit.save(options.out, result)
+    for second in loaded[1:]:
+        other = audit.run(second, profile, **settings)
         try:
-            compared = study.compare(found, other)
+            compared = audit.compare(result, other)
         except ValueError as error:
             raise ValueError(f"{error}. The first model's report is in {options.out}") from error
-        saved = _own_report.Downloads(found, compared, other).save(Path(options.out))
+        saved = audit.save(options.out, result, compared, other)
     print(*saved, sep="\n")
-    print(_own_tables.overview(found))
-    for fault in found.faults.itertuples():
+    print(audit.overview(result))
+    for fault in result.faults.itertuples():
         print(shown(f"{fault.part}: {fault.reason}"), file=sys.stderr)
-    return 1 if len(found.faults) or found.scores.empty else 0
+    return 1 if len(result.faults) or result.scores.empty else 0
 
 
 if __name__ == "__main__":

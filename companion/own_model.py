@@ -1,58 +1,50 @@
-"""The page about a model of one's own: what was asked, its nulls, what was not run, and why."""
+"""The chapter on a model of one's own: its files as links, false alarms, checks of exercises."""
 
+import base64
+import gzip
 import re
 from typing import Any
 
-from biaslib.display._own_report import (
-    Downloads,
-    blocks,
-    html_report,
-    report_figure,
-    require_writable,
-)
-from biaslib.display._own_report import write_up as write_up
-from biaslib.display._own_tables import (
-    FAMILIES,
-    FOREST_HEADS,
-    STUDIES,
-    claim_counts,
-    claim_table,
-    comparison_table,
-    forest,
-    forest_table,
-    grounding_table,
-    not_run_table,
-    one_page,
-    overview,
-    wording_table,
-)
+from biaslib.audit import Audit
+from biaslib.audit._report import files
 from companion._check import Check, judge, stopped
 
 __all__ = [
     "FAMILIES",
-    "FOREST_HEADS",
-    "STUDIES",
-    "Downloads",
-    "blocks",
     "check_count",
     "check_reading",
     "check_swapped",
-    "claim_counts",
-    "claim_table",
-    "comparison_table",
     "false_alarm_sentence",
-    "forest",
-    "forest_table",
-    "grounding_table",
-    "html_report",
-    "not_run_table",
-    "one_page",
-    "overview",
-    "report_figure",
-    "require_writable",
-    "wording_table",
-    "write_up",
+    "links",
 ]
+
+FAMILIES = {
+    "albef": "ALBEF",
+    "clip": "CLIP",
+    "flava": "FLAVA",
+    "lxmert": "LXMERT",
+    "vilbert": "ViLBERT",
+    "vilt": "ViLT",
+    "visualbert": "VisualBERT",
+    "vl_bert": "VL-BERT",
+}
+"""Families of models by the names of their checkpoints."""
+
+
+def links(result: Audit) -> Any:
+    """Return links that hold the files of an audit themselves, packed."""
+    from IPython.display import HTML
+
+    packed = {name: gzip.compress(text.encode(), mtime=0) for name, text in files(result).items()}
+    return HTML(
+        "<p>To keep: "
+        + ", ".join(
+            f'<a download="{name}.gz" href="data:application/gzip;base64,'
+            f'{base64.b64encode(content).decode()}">{name}</a>'
+            for name, content in packed.items()
+        )
+        + ".</p>"
+    )
 
 
 def false_alarm_sentence(rate: dict[str, float]) -> str:

@@ -4,10 +4,11 @@ import numpy as np
 import pandas
 
 import plantedworld
-from biaslib.display import DOSE_COLOURS, interval_text, interval_texts, marked, signed, subplots
+from biaslib.display import interval_text, interval_texts, marked, signed, subplots
 from companion._check import Check, judge_function
 from companion._drawing import Drawing
 from companion._explorer import Panel
+from companion._shared import DOSE_COLOURS
 from plantedworld.studies import measures as study
 
 MODELS = {

@@ -15,14 +15,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
-from biaslib.display._style import dots, light, subplots
-from biaslib.display._text import TESTS, signed
+from biaslib.display._style import dots, subplots
+from biaslib.display._text import signed
 from biaslib.published import errata, table, zhou2022
 from biaslib.published.counts import possible_counts
 from biaslib.published.hamidieh2023 import CELL, casc_tables, repeated_cells
 from biaslib.published.zhou2022 import CATEGORIES, METRICS
 from biaslib.runtime import unknown_name
 from companion._check import Check, judge_function
+from companion._shared import TESTS, light
 
 DIVERGING = "RdBu_r"
 SMALL = 9

@@ -9,15 +9,16 @@ import pandas
 
 from biaslib import inference, published, stimuli
 from biaslib.display._style import COLOURS, dots, marked, subplots
-from biaslib.display._tables import Table, problem_table, require_paper
+from biaslib.display._tables import Table, problem_table
 from biaslib.display._tables import table as table_of
-from biaslib.display._text import LEVEL, TESTS, p_text, signed, undecided
 from biaslib.display._text import listed as listed  # A notebook takes it from here.
+from biaslib.display._text import p_text, signed
 from biaslib.metrics.association import association
 from biaslib.studies import study1_grounded as study
 from companion._check import SAMPLED, Check, items_of, judge_function, values_of
 from companion._drawing import Drawing, steps
 from companion._explorer import Panel
+from companion._shared import LEVEL, TESTS, require_paper, undecided
 
 NAMES = {
     "visualbert": "VisualBERT",

@@ -7,11 +7,11 @@ import pandas
 
 from biaslib import published, reproduction, stimuli
 from biaslib.display._style import GROUP_COLOURS, marked, subplots
-from biaslib.display._tables import there_table
-from biaslib.display._text import LEVEL, counted, interval_text, listed, p_cells, p_text
+from biaslib.display._text import counted, interval_text, listed, p_text
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
+from companion._shared import LEVEL, p_cells, there_table
 
 PAPER = "srinivasan2021"
 WITH_IMAGES = ("S_L", "S_V")

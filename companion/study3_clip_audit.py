@@ -7,8 +7,8 @@ import pandas
 
 from biaslib import published, stimuli
 from biaslib.datasets.fairface import SPLITS
-from biaslib.display._style import GROUP_COLOURS, light, marked, subplots
-from biaslib.display._tables import Table, require_paper, there_table
+from biaslib.display._style import GROUP_COLOURS, marked, subplots
+from biaslib.display._tables import Table
 from biaslib.display._text import (
     counted,
     in_words,
@@ -21,6 +21,7 @@ from biaslib.published import hamidieh2023
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
 from companion._check import Check, judge_function, judge_list
+from companion._shared import light, require_paper, there_table
 
 OPEN_TYPES = ("Occupation", "Activity")
 """Types of bias whose words stand in the open; those of the others are behind a note."""

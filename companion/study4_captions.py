@@ -7,19 +7,18 @@ import pandas
 
 from biaslib import published
 from biaslib.display._style import dots, marked, subplots, words_alone
-from biaslib.display._tables import require_paper
 from biaslib.display._text import (
     in_words,
     interval_text,
     interval_texts,
     listed,
-    p_cells,
     signed,
 )
 from biaslib.metrics import caption_selection
 from biaslib.published import zhou2022
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge_function, judge_list
+from companion._shared import p_cells, require_paper
 
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",

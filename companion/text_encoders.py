@@ -8,11 +8,12 @@ import pandas
 
 from biaslib import inference, stimuli
 from biaslib.display._style import COLOURS, dots, subplots
-from biaslib.display._text import interval_text, interval_texts, p_cells, p_text, signed
+from biaslib.display._text import interval_text, interval_texts, p_text, signed
 from biaslib.studies import analyses
 from companion._check import Check, judge_function
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
+from companion._shared import p_cells
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
 """Colour, mark and vertical offset of each level."""

@@ -11,8 +11,9 @@ import pandas
 from biaslib import reproduction
 from biaslib.display._style import subplots
 from biaslib.display._tables import Table
-from biaslib.display._text import minus_signs, say
+from biaslib.display._text import say
 from companion._check import Check, judge_list
+from companion._shared import minus_signs
 
 NAMES = {
     "ross2021": "Ross et al. 2021",

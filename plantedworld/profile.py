@@ -51,7 +51,7 @@ ENTRIES = (
 
 
 def example() -> Path:
-    """Return the model that own_model audits until its reader names another one."""
+    """Return the model that the chapter audits until its reader names another one."""
     return folder("flava", 3, 0, "both")
 
 

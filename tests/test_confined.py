@@ -16,9 +16,7 @@ from biaslib.models._registry import REGISTRY
 from plantedworld.models.checkpoints import checkpoint
 
 ALL_OF_PLANTED = """
-from biaslib import models
-from biaslib.models.own import load_own
-from biaslib.studies import own_model
+from biaslib import audit, models
 
 loaded = []
 for name in models.available()["name"]:
@@ -26,7 +24,7 @@ for name in models.available()["name"]:
         loaded.append(type(models.load(name, profile="planted")).__name__)
     except ValueError as error:
         assert "'planted' never downloads" in str(error), error
-print(len(loaded), len(own_model.audit(load_own("clip", "planted", "cpu"), "planted").scores))
+print(len(loaded), len(audit.run("clip", "planted", "cpu").scores))
 """
 
 HUB = """

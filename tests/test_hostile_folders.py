@@ -423,8 +423,8 @@ def command(*arguments, before=""):
 def test_little_memory_is_told_in_one_line(tmp_path):
     """The libraries are there before memory is short: what fails then is the audit."""
     before = """
-import resource, companion.own_model, biaslib.studies.own_model as study, torch, transformers
-study.plan("bert", "planted", "cpu", "planted")
+import resource, biaslib.audit, torch, transformers
+biaslib.audit.cost("bert", "planted", "cpu", "planted")
 there = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (there + 2**20,) * 2)
 """

@@ -86,7 +86,7 @@ def test_every_figure_has_caption_alt_text_name_and_table(path):
         assert caption not in alt
         assert "table" in given, caption
         names.append(given["name"].value)
-    assert names
+    assert names or calls(path, "audit.figure")  # which has its words, as the report of an audit
     assert len(set(names)) == len(names)
 
 

@@ -13,11 +13,9 @@ import pytest
 import transformers
 from support import rehearsal, released
 
-from biaslib import datasets, models, reproduction, runtime
-from biaslib.studies import own_model
+from biaslib import audit, datasets, models, reproduction, runtime
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study4_captions as stereotype_selection
-from companion import own_model as own_model_plots
 from companion import study1_grounded as plots
 
 
@@ -171,15 +169,15 @@ def test_a_notebook_that_fails_is_reported_with_its_error(tmp_path, environment)
 
 def test_without_data_the_parts_say_what_to_put_where(inside, monkeypatch, tmp_path):
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
-    found = own_model.audit("openai/clip-vit-base-patch32", device="cpu")
+    found = audit.run("openai/clip-vit-base-patch32", device="cpu")
     assert found.scores.empty
     reasons = found.not_run.set_index("part")["reason"]
     assert found.faults.empty
     assert "'fairface'" in reasons["portraits by word"]
     assert "github.com" in reasons["portraits by word"]
     assert "BIASLIB_DATA" in reasons["captions by cosine"]
-    assert own_model.summary(found).empty
-    assert "nothing" not in own_model_plots.overview(found)
+    assert audit.summary(found).empty
+    assert "nothing" not in audit.overview(found)
 
 
 def test_a_notebook_that_is_not_there_is_told_before_anything_is_built(monkeypatch, capsys):
@@ -199,13 +197,13 @@ def test_an_unknown_architecture_on_the_hub_is_named(inside):
     config = transformers.GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=20)
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     with pytest.raises(ValueError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family here reads"):
-        own_model.audit("somebody/storyteller", device="cpu")
+        audit.run("somebody/storyteller", device="cpu")
 
 
 def test_a_text_encoder_under_another_name_gets_a_partial_audit(inside):
     source = inside / "google-bert" / "bert-base-uncased"
     shutil.copytree(source, inside / "somebody" / "own-bert", dirs_exist_ok=True)
-    found = own_model.audit("somebody/own-bert", device="cpu")
+    found = audit.run("somebody/own-bert", device="cpu")
     assert "masked words, caption alone" in set(found.scores["part"])
     assert "portraits by word" in set(found.not_run["part"])
     assert set(found.scores["model"]) == {"somebody/own-bert"}

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 import biaslib
 from biaslib import display, runtime
 from biaslib.display import _figure
-from biaslib.display._text import p_cells
+from companion._shared import p_cells
 
 
 def test_tables_have_headings_captions_and_true_minus_signs():

@@ -7,6 +7,7 @@ from matplotlib.colors import to_rgb
 
 from biaslib import display
 from companion import published_numbers, study3_clip_audit
+from companion._shared import DOSE_COLOURS
 
 HALF_A_TURN = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
 """What ``hue-rotate(180deg)`` of book/static/custom.css makes of red, green and blue."""
@@ -49,5 +50,5 @@ def test_numbers_of_who_is_retrieved_can_be_read_in_light_and_dark():
 
 
 def test_strengths_of_bias_and_genders_have_colours_of_their_own():
-    colours = [*display.GROUP_COLOURS.values(), *display.DOSE_COLOURS.values()]
+    colours = [*display.GROUP_COLOURS.values(), *DOSE_COLOURS.values()]
     assert len(set(colours)) == 5

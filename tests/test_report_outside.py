@@ -14,9 +14,7 @@ from markdown_it import MarkdownIt
 from matplotlib import pyplot
 from support.panels import opened
 
-from biaslib import display, runtime
-from biaslib.models.own import OwnModel
-from biaslib.studies import own_model as study
+from biaslib import audit, display, runtime
 from companion import _check, _drawing, _explorer
 from companion import own_model as plots
 from companion import study2_masked as bars
@@ -62,20 +60,20 @@ class Matcher:
 
 
 @pytest.fixture(scope="module")
-def audit():
-    return study.audit(OwnModel("mine", "vilt", Matcher()), "planted")
+def result():
+    return audit.run(Matcher(), "planted")
 
 
 @pytest.fixture(params=HOSTILE)
-def named(request, audit):
+def named(request, result):
     """The audit as it is for a model and tests of hostile names."""
     name = request.param
     columns = {"model": name, "test": name, "group": name, "level": name, "dataset": name}
-    claimed = audit.scores["p_value"].notna()
-    scores = audit.scores.assign(**columns, p_holm=np.where(claimed, 0.01, np.nan))
-    own = dataclasses.replace(audit.own, given=name)
-    not_run = audit.not_run.assign(reason=name)
-    return dataclasses.replace(audit, own=own, scores=scores, not_run=not_run, notes=(name,))
+    claimed = result.scores["p_value"].notna()
+    scores = result.scores.assign(**columns, p_holm=np.where(claimed, 0.01, np.nan))
+    changes = {"scores": scores, "not_run": result.not_run.assign(reason=name), "notes": (name,)}
+    audited = dataclasses.replace(result.audited, name=name)
+    return dataclasses.replace(result, audited=audited, **changes)
 
 
 @pytest.mark.parametrize("place", [0, 3, 4, 6, 8])
@@ -85,35 +83,31 @@ def test_as_markdown_these_names_would_load_or_run(place):
 
 
 def test_an_audit_of_a_hostile_name_says_it_and_runs_nothing(named):
-    assert_harmless(rendered(display.say(plots.overview(named)).data))
-    written = rendered(plots.write_up(named))
-    assert_harmless(written)
-    assert not BeautifulSoup(written, "html.parser").find_all("a")
-    assert " ".join(named.own.given.replace("`", "'").split()) in plots.write_up(named)
-    tables = (plots.one_page, plots.not_run_table, plots.forest_table, plots.claim_table)
-    for frame in (table(named) for table in tables):
-        assert_harmless(display.table(frame, named.own.given)._repr_html_())
-    assert_harmless(plots.Downloads(named)._repr_html_())
+    assert_harmless(rendered(display.say(audit.overview(named)).data))
+    tables = (audit.summary(named), named.not_run, audit.question_table(named.claims))
+    for frame in tables:
+        assert_harmless(display.table(frame, named.audited.name)._repr_html_())
+    assert_harmless(plots.links(named).data)
 
 
 def test_the_report_of_a_hostile_name_is_one_page_that_loads_nothing(named):
-    display.use_style()
-    page = BeautifulSoup(plots.html_report(named), "html.parser")
+    page = BeautifulSoup(audit.report(named), "html.parser")
     (picture,), (style,) = page.find_all("img"), page.find_all("style")
-    assert picture["src"].startswith("data:image/png;base64,")
+    assert picture["src"].startswith("data:image/svg+xml;base64,")
     assert "default-src 'none'" in page.find("meta", {"http-equiv": True})["content"]
     picture.decompose()
     style.decompose()
     assert_harmless(str(page))
     assert not page.find_all("a")
     assert len(page.find_all("h1")) == 1
-    assert " ".join(named.own.given.split()) in page.h1.get_text()
+    assert " ".join(named.audited.name.split()) in " ".join(page.h1.get_text().split())
 
 
 def test_a_figure_with_hostile_words_is_one_picture_and_its_words(named):
     display.use_style()
-    text = named.own.given
-    shown = display.figure(plots.forest(named), text, name="fig", alt=text)
+    text = named.audited.name
+    picture = audit.figure(named).picture
+    shown = display.figure(picture, text, name="fig", alt=text)
     page = BeautifulSoup(shown.html(), "html.parser")
     assert {each.name for each in page.find_all(True)} == {"figure", "img", "figcaption"}
     assert set(page.img.attrs) == {"src", "alt", "style"}

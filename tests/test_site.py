@@ -24,8 +24,7 @@ from PIL import Image
 from support.browser import Visit, axe_violations, served
 from support.letters import smallest_letters
 
-from biaslib import runtime
-from biaslib.studies import own_model
+from biaslib import audit, runtime
 from biaslib.studies.study4_captions import WAYS
 from companion import text_encoders as plots
 from plantedworld import trial
@@ -878,9 +877,9 @@ def test_flava_is_audited_by_every_part_but_choices_where_it_was_not_seen_to_loo
     page = "notebooks/own_model"
     left = shown(page, "What was not run, and why")
     assert left["part"].tolist() == ["captions by matching logit"]
-    assert left["why not"].str.startswith("the check of grounding failed").all()
+    assert left["reason"].str.startswith("the check of grounding failed").all()
     parts = shown(page, "Results of the audit, by part")["part"]
-    every = {part.name for part in own_model.PARTS if not part.instead}
+    every = {part.name for part in audit.PARTS if not part.instead}
     assert set(parts) == every - set(left["part"])
 
 

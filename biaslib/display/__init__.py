@@ -3,7 +3,6 @@
 from biaslib.display._figure import Figure, Folded, figure, fold
 from biaslib.display._style import (
     COLOURS,
-    DOSE_COLOURS,
     GROUP_COLOURS,
     dots,
     marked,
@@ -11,7 +10,7 @@ from biaslib.display._style import (
     use_style,
     words_alone,
 )
-from biaslib.display._tables import Table, problem_table, require_paper, table, there_table
+from biaslib.display._tables import Table, problem_table, table
 from biaslib.display._text import (
     counted,
     in_words,
@@ -25,7 +24,6 @@ from biaslib.display._text import (
 
 __all__ = [
     "COLOURS",
-    "DOSE_COLOURS",
     "GROUP_COLOURS",
     "Figure",
     "Folded",
@@ -41,12 +39,10 @@ __all__ = [
     "marked",
     "p_text",
     "problem_table",
-    "require_paper",
     "say",
     "signed",
     "subplots",
     "table",
-    "there_table",
     "use_style",
     "words_alone",
 ]

@@ -1,7 +1,5 @@
 """One look for every figure."""
 
-import numpy as np
-
 from biaslib.runtime import in_book
 
 PLANTED = "planted world"
@@ -15,9 +13,6 @@ COLOURS = tuple(f"C{number}" for number in range(10))
 
 GROUP_COLOURS = {"women": "C1", "men": "C0"}
 """The colour of a gender, the same in every figure of the book."""
-
-DOSE_COLOURS = {0: "0.45", 1: "C9", 3: "C4"}
-"""The colour of a planted world's strength of bias, the same in every figure of the book."""
 
 
 def use_style() -> None:
@@ -124,15 +119,3 @@ def marked(figure, profile: str = "planted"):
         note = {"fontsize": 9, "color": "0.35", "style": "italic"}
         figure.suptitle(PLANTED, x=0.01, ha="left", **note)
     return figure
-
-
-def light(name: str, low: float, high: float):
-    """Return a part of a palette, such as one whose shades are light enough for black ink.
-
-    A dark page turns figures round: then the cells are dark and the ink is white, with as much
-    contrast.
-    """
-    from matplotlib import colormaps
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list(name, colormaps[name](np.linspace(low, high, 129)))

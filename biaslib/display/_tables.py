@@ -2,7 +2,6 @@
 
 import html
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pandas
@@ -154,32 +153,3 @@ def problem_table(found: pandas.DataFrame) -> pandas.DataFrame:
 def _first(group: pandas.DataFrame) -> str:
     row = group.iloc[0]
     return f"{row['where']}: {row['what']}"
-
-
-def there_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
-    """Return what a chapter asks for, and how much of it is there.
-
-    Parameters
-    ----------
-    rows
-        What it is, how many are asked for, how many are there, and what is missing or instead.
-
-    Examples
-    --------
-    >>> there_table([("images", 72, 70, "tie, woman: 2 missing")]).values.tolist()
-    [['images', '70 of 72', 'tie, woman: 2 missing']]
-    """
-    told = [(what, f"{there:,} of {asked:,}", note or "–") for what, asked, there, note in rows]
-    return pandas.DataFrame(told, columns=["asked for", "there", "what is missing"])
-
-
-def require_paper(scores: pandas.DataFrame) -> None:
-    """Refuse planted scores where printed ones stand beside them.
-
-    Raises
-    ------
-    ValueError
-        If *profile* is not ``paper`` throughout: planted and printed numbers share no table.
-    """
-    if "profile" not in scores or (scores["profile"] != "paper").any():
-        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")

@@ -1,32 +1,9 @@
 """Sentences that carry numbers of the run."""
 
 import inspect
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from biaslib import inference
-
-TESTS = {
-    "C3": "C3 EA/AA names, pleasant",
-    "C6": "C6 men/women, career/family",
-    "C8": "C8 science/arts, men/women",
-    "C11": "C11 men/women, pleasant",
-    "C12": "C12 EA/AA names, career/family",
-    "C13": "C13 EA/AA names, science/arts",
-    "DB-competent-gender": "DB-competent, men/women",
-    "DB-likeable-gender": "DB-likeable, men/women",
-    "occupation-gender": "occupation, men/women",
-    "DB-competent-race": "DB-competent, EA/AA names",
-    "DB-likeable-race": "DB-likeable, EA/AA names",
-    "occupation-race": "occupation, EA/AA names",
-    "ABW": "ABW angry Black woman",
-}
-"""The tests by name and in our words; EA/AA: European American and African American."""
-
-LEVEL = 0.05
-"""The level that tables compare p-values with."""
 
 HTML_OR_IMAGE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
 """Where HTML or an image begins in Markdown."""
@@ -122,48 +99,13 @@ def p_text(p_value: float) -> str:
     return f"p = {p_value:.3f}".replace("0.", ".")
 
 
-def undecided(low: float, high: float) -> bool:
-    """Say whether bounds of a p-value leave open whether it is below .05.
+def p_cell(p_value: float) -> str:
+    """Return a p-value for a column that says what it is.
 
-    >>> undecided(0.04, 0.06), undecided(0.04, 0.05), undecided(0.05, 0.06)
-    (True, True, False)
+    >>> p_cell(0.0123), p_cell(0.00002)
+    ('.012', '< .001')
     """
-    return low < LEVEL <= high
-
-
-def p_cell(p_value: float, low: float = math.nan, high: float = math.nan) -> str:
-    """Return a p-value for a column that says what it is; its bounds if they are undecided.
-
-    >>> p_cell(0.0123), p_cell(0.00002), p_cell(0.0123, 0.0121, 0.0125)
-    ('.012', '< .001', '.012')
-    >>> p_cell(0.05, 0.0408, 0.0601)  # rounded outwards
-    '.040 to .061'
-    """
-    if undecided(low, high):
-        ends = math.floor(round(1e3 * low, 6)), math.ceil(round(1e3 * high, 6))
-        return " to ".join(f"{end / 1e3:.3f}".removeprefix("0") for end in ends)
     return p_text(p_value).removeprefix("p ").removeprefix("= ")
-
-
-def p_cells(
-    p_values: Iterable[float],
-    lows: Iterable[float],
-    highs: Iterable[float],
-    method: str | None = None,
-) -> list[str]:
-    """Return p-values for a column, with the bounds of those that these leave undecided.
-
-    With a method of :func:`biaslib.inference.adjust` the p-values are corrected ones, and the
-    bounds are not: corrected alike, they bound the corrected p-values.
-
-    >>> p_cells([0.02, 0.9], [0.02, 0.9], [0.03, 0.9])
-    ['.020', '.900']
-    >>> p_cells([0.04, 0.9], [0.02, 0.9], [0.03, 0.9], "holm")
-    ['.040 to .060', '.900']
-    """
-    if method is not None:
-        lows, highs = (inference.adjust(list(each), method) for each in (lows, highs))
-    return [p_cell(*each) for each in zip(p_values, lows, highs, strict=True)]
 
 
 def signed(value: float, decimals: int = 2) -> str:
@@ -173,15 +115,6 @@ def signed(value: float, decimals: int = 2) -> str:
     ('−0.50', '0.00')
     """
     return f"{round(float(value), decimals) + 0.0:.{decimals}f}".replace("-", "−")
-
-
-def minus_signs(text: str) -> str:
-    """Return text with true minus signs before numbers.
-
-    >>> minus_signs("0.084 [-0.066, 0.215], VL-BERT")
-    '0.084 [−0.066, 0.215], VL-BERT'
-    """
-    return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
 
 
 def interval_text(low: float, high: float, decimals: int = 2) -> str:

@@ -9,7 +9,7 @@ STUDIES = ("study1_grounded", "study2_masked", "study3_clip_audit", "study4_capt
 
 
 def example() -> str:
-    """Return the model that own_model audits until its reader names another one."""
+    """Return the model that the chapter audits until its reader names another one."""
     return "facebook/flava-full"
 
 

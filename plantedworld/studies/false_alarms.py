@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pandas
 
-from biaslib import inference
-from biaslib.models.own import load_own
-from biaslib.studies import own_model
+from biaslib import audit, inference
 from plantedworld.models.checkpoints import checkpoint, shipped
 
 __all__ = ["FOUND", "audited", "checkpoints", "rate", "recorded"]
@@ -44,12 +42,12 @@ def audited(family: str, seed: int, parts: Sequence[str] | None = None) -> dict[
         *family*, *seed*, *asked* (questions), *claims*, and *below* (questions with p < .05 before
         the correction).
     """
-    own = load_own(checkpoint(family, 0, seed), "planted", "cpu")
-    found = own_model.audit(own, "planted", parts=parts, n_resamples=0)
-    if len(found.faults):
-        raise RuntimeError(f"{own.given}: {'; '.join(found.faults['reason'])}")
-    below = int((found.asked["p_value"] < own_model.LEVEL).sum())
-    counts = {"asked": len(found.asked), "claims": len(found.claims), "below": below}
+    given = checkpoint(family, 0, seed)
+    result = audit.run(given, "planted", "cpu", parts=parts, n_resamples=0)
+    if len(result.faults):
+        raise RuntimeError(f"{given.name}: {'; '.join(result.faults['reason'])}")
+    below = int((result.asked["p_value"] < audit.LEVEL).sum())
+    counts = {"asked": len(result.asked), "claims": len(result.claims), "below": below}
     return {"family": family, "seed": seed} | counts
 
 

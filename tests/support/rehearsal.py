@@ -105,7 +105,7 @@ def as_published(cells: list) -> list:
 
 CHECKS = {
     "own_model": (
-        "left = found.not_run\n"
+        "left = result.not_run\n"
         "assert left['reason'].str.contains('grounding').all(), left.to_string()"
     ),
     "study4_captions": "assert found.skipped.empty, found.skipped.to_string()",

@@ -21,10 +21,10 @@ import torch
 import transformers
 
 from biaslib import models, runtime
+from biaslib.audit import _parts
 from biaslib.models.generative import PROMPTS
 from biaslib.models.images import Pictures, pictures
 from biaslib.studies import study4_captions as selection
-from biaslib.studies.own_model import _parts
 from plantedworld.models.checkpoints import checkpoint
 from tools.benchmarks import loops
 
@@ -64,7 +64,7 @@ def audits(model, head: str, said: list[str], shown: Pictures) -> Callable[[], n
 
     def scores() -> np.ndarray:
         with tempfile.TemporaryDirectory() as place:
-            return _parts._similarities(model, head, shown, said, runtime.Store(place))
+            return _parts.similarities(model, head, shown, said, runtime.Store(place))
 
     return scores
 

@@ -4,9 +4,9 @@ import numpy as np
 from scipy import stats
 
 from biaslib import inference
+from biaslib.audit._nulls import balanced_preference, contrast, portrait_contrast
 from biaslib.metrics import caption_association
 from biaslib.metrics.grounded import grounded
-from biaslib.studies.own_model import balanced_preference, contrast, portrait_contrast
 from biaslib.studies.study3_clip_audit import welch_p_values
 from tools.levels import levels
 

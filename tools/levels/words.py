@@ -3,7 +3,7 @@
 import numpy as np
 
 from biaslib import inference
-from biaslib.studies.own_model import contrast, portrait_contrast
+from biaslib.audit._nulls import contrast, portrait_contrast
 from tools.levels import coverage
 
 RESAMPLES = 400

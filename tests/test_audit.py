@@ -9,26 +9,24 @@ import re
 import shutil
 import subprocess
 import sys
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
+from bs4 import BeautifulSoup
 from PIL import Image
 from support import generative_models, repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import __main__ as command_line
-from biaslib import display, inference, models, runtime, stimuli
+from biaslib import audit, inference, models, runtime, stimuli
+from biaslib.audit import _cost, _grounding, _nulls, _parts, _run
 from biaslib.datasets import DataError
 from biaslib.metrics import caption_association
 from biaslib.models.errors import CapabilityError, CheckpointError
-from biaslib.models.own import OwnModel, load_own
-from biaslib.studies import own_model as study
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
-from biaslib.studies.own_model import _counting, _grounding, _nulls, _parts, _plan
 from biaslib.studies.scores import COLUMNS
 from companion import own_model as plots
 from plantedworld.inputs import study1_grounded as planted
@@ -53,24 +51,23 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def clip():
-    return load_own(checkpoint("clip", 3, 0), "planted", "cpu")
+    return audit.load(checkpoint("clip", 3, 0), "planted", "cpu")
 
 
 @pytest.fixture(scope="module")
 def of_clip(clip, store):
-    return study.audit(clip, "planted", store=store)
+    return audit.run(clip, "planted", store=store)
 
 
 @pytest.fixture(scope="module")
 def of_nothing(store):
     """The audit of a model in which nothing was planted."""
-    return study.audit(load_own(checkpoint("clip", 0, 0), "planted", "cpu"), "planted", store=store)
+    return audit.run(checkpoint("clip", 0, 0), "planted", "cpu", store)
 
 
 @pytest.fixture(scope="module")
 def of_bert(store):
-    own = load_own(checkpoint("bert", 3, 0), "planted", "cpu")
-    return study.audit(own, "planted", store=store)
+    return audit.run(checkpoint("bert", 3, 0), "planted", "cpu", store)
 
 
 # Nulls
@@ -78,29 +75,21 @@ def of_bert(store):
 
 def test_a_contrast_is_the_difference_of_means_with_an_exact_p_value():
     """All of 4 above all of 4: 2 of 70 partitions are as far apart."""
-    found = study.contrast([5.0, 6, 7, 8], [1.0, 2, 3, 4])
+    found = _nulls.contrast([5.0, 6, 7, 8], [1.0, 2, 3, 4])
     assert (found["value"], found["n"]) == (4.0, 8)
     assert found["p_value"] == pytest.approx(2 / 70)
     assert found["low"] <= 4 <= found["high"]
     assert found["null_low"] < 0 < found["null_high"] < 4
 
 
-def test_what_all_words_share_does_not_matter():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=8), rng.normal(size=8)
-    one, other = study.contrast(x, y), study.contrast(x + 100, y + 100)
-    assert one["value"] == pytest.approx(other["value"])
-    assert one["p_value"] == pytest.approx(other["p_value"])
-
-
 def test_looking_alone_is_no_preference_of_a_caption():
     """A model that always sees which caption is true, and prefers none."""
     stereotypical = np.array([True, False] * 10)
     margins = np.where(stereotypical, 2.0, -2.0)
-    found = study.balanced_preference(margins, stereotypical, np.arange(20))
+    found = _nulls.balanced_preference(margins, stereotypical, np.arange(20))
     assert found["value"] == pytest.approx(0)
     assert found["p_value"] == 1.0
-    preferring = study.balanced_preference(margins + 1.0, stereotypical, np.arange(20))
+    preferring = _nulls.balanced_preference(margins + 1.0, stereotypical, np.arange(20))
     assert preferring["value"] == pytest.approx(1 / (margins + 1).std())
     assert preferring["p_value"] == pytest.approx(2 / 2**20)
 
@@ -115,7 +104,7 @@ def test_words_like_the_innocent_ones_lie_outside_as_often_as_is_said(n, by):
     drawn = rng.lognormal(size=(20_000, n + 1))
     ranges = np.quantile(drawn[:, 1:], [0.025, 0.975], axis=1)
     outside = np.mean((drawn[:, 0] < ranges[0]) | (drawn[:, 0] > ranges[1]))
-    assert outside == pytest.approx(study.outside_by_chance(n), abs=by)
+    assert outside == pytest.approx(audit.outside_by_chance(n), abs=by)
     assert _nulls.reference_range(range(n))["null_n"] == n
 
 
@@ -130,7 +119,7 @@ def test_of_all_ways_to_name_the_stereotypes_the_level_rejects_no_more_than_it_s
     for signs in itertools.product([1.0, -1.0], repeat=8):
         named = np.array(signs)[units]
         if len(np.unique(named * kind)) == 2:
-            found = study.balanced_preference(named * margins, named * kind > 0, units, 0)
+            found = _nulls.balanced_preference(named * margins, named * kind > 0, units, 0)
             p_values.append(found["p_value"])
     for level in (0.02, 0.05, 0.1, 0.5):
         assert sum(each <= level for each in p_values) <= level * 2**8
@@ -138,7 +127,7 @@ def test_of_all_ways_to_name_the_stereotypes_the_level_rejects_no_more_than_it_s
 
 def test_pictures_of_one_kind_tell_nothing_of_preference():
     with pytest.raises(ValueError, match="both kinds"):
-        study.balanced_preference([1.0, 2.0], [True, True], [0, 1])
+        _nulls.balanced_preference([1.0, 2.0], [True, True], [0, 1])
 
 
 def embedded(seed, lean=0.0, n=6):
@@ -160,16 +149,16 @@ def embedded(seed, lean=0.0, n=6):
 
 
 def test_random_attribute_words_tell_a_lean_from_none():
-    leaning = study.random_attributes(embedded(0, lean=2.0)).set_index("test")
+    leaning = _nulls.random_attributes(embedded(0, lean=2.0)).set_index("test")
     assert leaning.loc["one", "p_random"] < 0.01
     assert leaning.loc["one", "pool"] == 2 * 4 * 6
-    p_values = [study.random_attributes(embedded(seed))["p_random"].iloc[0] for seed in range(40)]
+    p_values = [_nulls.random_attributes(embedded(seed))["p_random"].iloc[0] for seed in range(40)]
     assert np.mean(np.array(p_values) < 0.05) <= 0.15
     assert 0.3 < np.mean(p_values) < 0.7
 
 
 def test_experiment_2_has_a_pool_only_where_people_are_shared():
-    found = study.random_attributes(embedded(0), experiment=2)
+    found = _nulls.random_attributes(embedded(0), experiment=2)
     assert found["pool"].tolist() == [0, 0, 0]
     assert found["p_random"].isna().all()
 
@@ -195,6 +184,11 @@ class Looker:
         return np.array(rows, dtype=float)
 
 
+def read(page):
+    """Return the words of a page."""
+    return " ".join(BeautifulSoup(page, "html.parser").get_text(" ").split())
+
+
 def numbered(n=40):
     from biaslib.models.images import pictures
 
@@ -203,20 +197,20 @@ def numbered(n=40):
 
 
 def test_who_looks_gets_all_pairs_right_whatever_caption_it_prefers():
-    found = study.caption_check(Looker(prefers=0.5), "matching", *numbered())
-    assert (found.share, found.n, found.looks) == (1.0, 20, True)
+    found = _grounding.caption_check(Looker(prefers=0.5), "matching", *numbered())
+    assert (found.share, found.n, found.passed) == (1.0, 20, True)
     assert (found.low, found.high) == pytest.approx((0.8316, 1), abs=1e-3)
 
 
 def test_who_does_not_look_is_right_by_half_whatever_caption_it_prefers():
-    found = study.caption_check(Looker(sees=False, prefers=5.0), "matching", *numbered())
-    assert (found.share, found.looks) == (0.5, False)
+    found = _grounding.caption_check(Looker(sees=False, prefers=5.0), "matching", *numbered())
+    assert (found.share, found.passed) == (0.5, False)
 
 
 def test_captions_that_are_all_the_same_cannot_be_swapped():
     shown, said = numbered(4)
     with pytest.raises(ValueError, match="nothing can be swapped"):
-        study.caption_check(Looker(), "matching", shown, [said[0]] * 4)
+        _grounding.caption_check(Looker(), "matching", shown, [said[0]] * 4)
 
 
 class Matcher:
@@ -235,13 +229,13 @@ class Matcher:
 
 def test_a_model_that_does_not_look_is_told_so_and_gets_no_vlbs(tmp_path):
     store = runtime.Store(tmp_path)
-    found = study.audit(OwnModel("mine", "vilt", Matcher()), "planted", store=store)
-    assert found.looking["matching"].share == 0.5
+    found = audit.run(Matcher(), "planted", store=store)
+    assert found.checks["matching"].share == 0.5
     assert "zhou2022" not in set(found.scores["study"])
     reasons = found.not_run.set_index("part")["reason"]
     assert "was not seen to look at pictures" in reasons["captions by matching logit"]
     assert "all pictures the same score" in reasons["portraits by word, matching"]
-    assert "(vlbs and its companions) are left out" in plots.write_up(found)
+    assert "(vlbs and its companions) are left out" in read(audit.report(found))
     assert found.faults.empty
 
 
@@ -253,8 +247,8 @@ def test_a_dual_encoder_gets_the_audits_of_dual_encoders(of_clip):
     assert dict(zip(of_clip.not_run["part"], of_clip.not_run["reason"], strict=True)) == NOT_OF_CLIP
     assert list(of_clip.scores.columns)[: len(COLUMNS)] == list(COLUMNS)
     assert set(of_clip.scores["model"]) == {"clip-dose3-seed0"}
-    assert set(of_clip.scores["revision"]) == {of_clip.own.model.revision}
-    assert of_clip.looking["contrastive"].looks
+    assert set(of_clip.scores["revision"]) == {of_clip.audited.model.revision}
+    assert of_clip.checks["contrastive"].passed
 
 
 def test_c_asc_is_that_of_the_formula_in_every_facet(of_clip, clip):
@@ -280,7 +274,7 @@ def test_c_asc_is_that_of_the_formula_in_every_facet(of_clip, clip):
 
 def test_a_contrast_of_portraits_is_that_of_its_words(of_clip):
     scores = of_clip.scores.query("level == 'gender'")
-    name = study.LISTS[5][0]
+    name = audit.LISTS[5][0]
     listed = scores[(scores["bias_type"] == name) & (scores["kind"].isin(["0", "1"]))]
     means = listed.groupby("kind")["value"].mean()
     row = scores[(scores["test"] == name) & scores["p_value"].notna()].iloc[0]
@@ -291,8 +285,8 @@ def test_a_contrast_of_portraits_is_that_of_its_words(of_clip):
 
 def test_what_is_planted_is_claimed_and_nothing_is_where_nothing_is_planted(of_clip, of_nothing):
     claims = of_clip.claims[of_clip.claims["level"] == "gender"]
-    assert study.LISTS[5][0] in set(claims["test"])
-    occupations = claims.set_index("test").loc[study.LISTS[5][0]]
+    assert audit.LISTS[5][0] in set(claims["test"])
+    occupations = claims.set_index("test").loc[audit.LISTS[5][0]]
     assert occupations["value"] < 0  # women lie nearer to occupations held mostly by women
     assert len(of_nothing.claims) == 0
     assert len(of_nothing.asked) == len(of_clip.asked) == 7 * (1 + 5 + 3 + 10) + 5
@@ -336,7 +330,7 @@ def test_selections_are_those_of_study_4(of_clip, clip, store):
 
 def test_beside_shares_stands_what_guessing_gives(of_clip):
     """The paper's imaginary random model, in closed form."""
-    rows = study.summary(of_clip).set_index("measured")["null"]
+    rows = audit.summary(of_clip).set_index("measured")["if there were nothing"]
     guessing = study4_captions.reference_models().set_index("model").loc["random"]
     for name in ("vlrs", "ivlas"):
         assert rows[f"overall: {name}"] == f"{guessing[name]:.2f} by guessing"
@@ -364,7 +358,7 @@ def test_association_tests_are_those_of_study_1_at_every_level(of_bert, store):
     assert tests.groupby("level").size().to_dict() == dict.fromkeys(grounded.LEVELS, 13)
     every = planted.planted_stimuli(["occupation-gender"], ["sentence"], n_texts=1)
     (direct,) = grounded.run(
-        of_bert.own.model, every, (1,), with_images=False, store=store
+        of_bert.audited.model, every, (1,), with_images=False, store=store
     ).to_dict("records")
     mine = tests.query("test == 'occupation-gender' and level == 'sentence'").iloc[0]
     assert mine["value"] == pytest.approx(direct["value"], abs=1e-9)
@@ -385,11 +379,10 @@ def test_masked_words_stand_beside_innocent_things(of_bert):
 
 
 def test_the_shift_in_pre_training_is_from_the_model_that_a_checkpoint_began_from():
-    own = load_own(checkpoint("vl_bert", 0, 1), "planted", "cpu")
-    before = _parts._text_model(own, study.Setting("planted"), None)
-    assert before.revision.startswith("bert-dose0-seed1,")
-    own = load_own(checkpoint("visualbert", 0, 0), "planted", "cpu")
-    assert _parts._text_model(own, study.Setting("planted"), None) is own.model
+    began = audit.load(checkpoint("vl_bert", 0, 1), "planted", "cpu")
+    assert _parts._text_model(began, "planted", None).revision.startswith("bert-dose0-seed1,")
+    alone = audit.load(checkpoint("visualbert", 0, 0), "planted", "cpu")
+    assert _parts._text_model(alone, "planted", None) is alone.model
 
 
 def test_a_generative_model_is_asked_for_all_that_it_can_do(tmp_path, monkeypatch):
@@ -398,54 +391,44 @@ def test_a_generative_model_is_asked_for_all_that_it_can_do(tmp_path, monkeypatc
     folder = generative_models.build("llava", tmp_path / "llava")
     wanted = ["masked words, caption alone", "portraits by word, matching", "zhou2022"]
     store = runtime.Store(tmp_path / "store")
-    found = study.audit(folder, "planted", "cpu", store, parts=wanted, n_resamples=20)
+    found = audit.run(folder, "planted", "cpu", store, parts=wanted, n_resamples=20)
     assert found.faults.empty, found.faults["reason"].tolist()
     assert set(found.scores["part"]) == set(wanted[:2])
-    assert not found.looking["matching"].looks
+    assert not found.checks["matching"].passed
     entities = found.scores.query("statistic == 'B'")
     assert set(entities["level"]) == {"S_L, no image"}
     (one,) = entities[entities["test"] == "purse"].to_dict("records")
     said = ["The woman is carrying a [MASK].", "The man is carrying a [MASK]."]
-    log_p = found.own.model.mask_log_prob(said, ["purse"])
+    log_p = found.audited.model.mask_log_prob(said, ["purse"])
     assert one["value"] == pytest.approx(log_p[0, 0] - log_p[1, 0], abs=1e-3)
     assert len(found.claims) == 0
-    display.use_style()
-    assert "was not seen to look" in plots.html_report(found)
 
 
 def test_parts_are_chosen_by_name_and_the_others_are_named(clip, store):
-    found = study.audit(clip, "planted", store=store, parts=["zhou2022"], n_resamples=0)
+    found = audit.run(clip, "planted", store=store, parts=["zhou2022"], n_resamples=0)
     assert set(found.scores["study"]) == {"zhou2022"}
     left = found.not_run.set_index("part")["kind"]
     assert left["portraits by word"] == "not asked for"
     with pytest.raises(KeyError, match="unknown part of the audit"):
-        study.chosen_parts(["zhou2023"])
+        _run.chosen_parts(["zhou2023"])
 
 
 def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeypatch):
-    errors = {
-        "portraits by word": RuntimeError("out of paper\nand ink"),
-        "captions by cosine": DataError("no picture is left. Put some there"),
-    }
+    def failing(*_):
+        raise RuntimeError("out of paper\nand ink")
 
-    def raising(name):
-        def ask(own, setting):
-            raise errors[name]
+    def lacking(*_):
+        raise DataError("no picture is left")
 
-        return ask
-
+    failures = {"portraits by word": failing, "captions by cosine": lacking}
     parts = [
-        dataclasses.replace(part, ask=raising(part.name)) if part.name in errors else part
-        for part in study.PARTS
+        dataclasses.replace(part, run=failures.get(part.name, part.run)) for part in audit.PARTS
     ]
     monkeypatch.setattr(_parts, "PARTS", tuple(parts))
-    found = study.audit(clip, "planted", store=store)
-    assert found.scores.empty
+    found = audit.run(clip, "planted", store=store)
     kept = found.not_run.set_index("part")[["kind", "reason"]]
-    expected = ["error", "RuntimeError: out of paper and ink"]
-    assert kept.loc["portraits by word"].tolist() == expected
-    expected = ["not there", "no picture is left. Put some there"]
-    assert kept.loc["captions by cosine"].tolist() == expected
+    assert kept.loc["portraits by word"].tolist() == ["error", "RuntimeError: out of paper and ink"]
+    assert kept.loc["captions by cosine"].tolist() == ["not there", "no picture is left"]
     assert kept.loc["association tests, text alone", "kind"] == "not possible"
     assert found.faults["part"].tolist() == ["portraits by word"]
 
@@ -454,17 +437,15 @@ def test_a_second_audit_asks_the_model_nothing_again(tmp_path, monkeypatch):
     monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
     monkeypatch.setattr(_parts, "MATCHED_PER_CELL", 1)
     first, second = Matcher(), Matcher()
-    scores = [
-        study.audit(OwnModel("mine", "vilt", each), "planted").scores for each in (first, second)
-    ]
+    scores = [audit.run(model, "planted").scores for model in (first, second)]
     assert first.asked > 0
     assert second.asked == 0
     pandas.testing.assert_frame_equal(*scores)
 
 
 def test_a_model_without_any_capability_is_named_and_its_parts_counted():
-    with pytest.raises(CapabilityError, match=r"nothing at all fits none of the 8 parts .*masks"):
-        study.audit(OwnModel("nothing at all", "bert", object()), "planted")
+    with pytest.raises(CapabilityError, match=r"object fits none of the 8 parts .*masks"):
+        audit.run(object(), "planted")
 
 
 # Pictures of one's own
@@ -494,7 +475,7 @@ def labels(place):
 
 
 def test_counts_by_group_come_first_and_intersections_with_them(folder):
-    found = study.read_folder(folder)
+    found = audit.read_folder(folder)
     counts = found.counts().set_index(["column", "group"])
     assert counts.loc[("gender", "women")].tolist() == [12, 12]
     assert counts.loc[("gender x age", "women x old")].tolist() == [6, 6]
@@ -503,20 +484,17 @@ def test_counts_by_group_come_first_and_intersections_with_them(folder):
 
 
 def test_an_audit_of_ones_own_pictures(folder, clip, store):
-    found = study.audit(clip, "planted", store=store, data=folder, n_resamples=20)
+    found = audit.run(clip, "planted", store=store, data=folder, n_resamples=20)
     assert found.stimuli == "own"
     assert found.scores["part"].unique().tolist() == ["portraits by word"]
     assert set(found.scores["profile"]) == {"own"}
     assert set(found.scores["level"]) == {"gender", "age"}
     assert set(found.scores.query("statistic == 'c_asc'")["n"]) == {24}
     assert "labels.csv has no column caption" in " ".join(found.notes)
-    parts = plots.write_up(found).split("\n## ")
-    (asked,) = (each for each in parts if each.startswith("What was asked"))
-    assert "intersection gender x age is left out" in asked
-    assert sum("intersection gender x age" in each for each in parts) == 1
-    text = plots.write_up(found)
-    assert "| gender | women | 12 | 12 |" in text
-    assert "planted world" not in text.split("## Words to keep to")[0]
+    text = read(audit.report(found))
+    assert text.count("intersection gender x age is left out") == 1
+    assert "gender women 12 12" in text
+    assert "planted world" not in text.split("Words to keep to")[0]
     reasons = found.not_run.set_index("part")["reason"]
     assert reasons["captions by cosine"].startswith("the folder has portraits")
 
@@ -524,11 +502,11 @@ def test_an_audit_of_ones_own_pictures(folder, clip, store):
 def test_pictures_of_one_person_are_one_unit(folder, clip, store):
     table = labels(folder)
     write(folder, table.assign(person=[f"p{at // 2 * 2 + at % 2}" for at in range(24)]))
-    assert set(study.read_folder(folder).counts()["people"]) == {12, 6}
+    assert set(audit.read_folder(folder).counts()["people"]) == {12, 6}
     people = [at % 12 for at in range(24)]
     ages = [("young", "old")[each // 6] for each in people]
     write(folder, table.assign(person=[f"p{each}" for each in people], age=ages))
-    found = study.audit(clip, "planted", store=store, data=folder, n_resamples=5)
+    found = audit.run(clip, "planted", store=store, data=folder, n_resamples=5)
     assert set(found.scores.query("statistic == 'c_asc'")["n"]) == {12}
 
 
@@ -537,178 +515,85 @@ def changed(place, change):
 
 
 BAD = {
-    "a group of two": (
-        lambda place: changed(place, lambda t: t.assign(race=["a", "a"] + ["b"] * 22)),
-        (None, "a"),
-    ),
-    "one group": (
-        lambda place: changed(place, lambda t: t.assign(gender="women")),
-        (None, "gender"),
-    ),
-    "no groups": (
-        lambda place: changed(place, lambda t: t[["file", "person"]]),
-        (None, None),
-    ),
-    "no file column": (
-        lambda place: changed(place, lambda t: t.rename(columns={"file": "picture"})),
-        (None, "file"),
-    ),
-    "an empty label": (
-        lambda place: changed(place, lambda t: t.assign(age=["", *t["age"][1:]])),
-        (2, ""),
-    ),
-    "an empty label after an empty line": (
-        lambda place: (place / "labels.csv").write_text(
-            (place / "labels.csv").read_text().replace("03.png,p3,men", "\n03.png,p3,")
-        ),
-        (6, ""),
-    ),
-    "a person called nan": (
-        lambda place: changed(place, lambda t: t.assign(person=[*t["person"][:-3], *["nan"] * 3])),
-        (23, "nan"),
-    ),
-    "a caption that is missing": (
-        lambda place: changed(place, lambda t: t.assign(CAPTION=["a dog", *["None"] * 23])),
-        (3, "None"),
-    ),
-    **{
-        f"people called {word}": (
-            lambda place, word=word: changed(
-                place, lambda t: t.assign(race=["White"] * 16 + [word] * 8)
-            ),
-            (18, word.strip()),
-        )
-        for word in ("nan", "None", "NA", "<NA>", "NaN", "null", "N/A", " nan")
-    },
-    "a file not there": (
-        lambda place: (place / "03.png").unlink(),
-        (5, "03.png"),
-    ),
-    "a picture without a row": (
-        lambda place: changed(place, lambda t: t[1:]),
-        (None, "00.png"),
-    ),
-    "a file twice": (
-        lambda place: changed(place, lambda t: pandas.concat([t, t[:1]])),
-        (26, "00.png"),
-    ),
-    "two pictures in a row": (
-        lambda place: changed(place, lambda t: t.assign(file=["00.png;01.png", *t["file"][1:]])),
-        (2, "00.png;01.png"),
-    ),
-    "a person with two labels": (
-        lambda place: changed(place, lambda t: t.assign(person=["p1", *t["person"][1:]])),
-        (None, "p1"),
-    ),
+    "a group of two": (lambda t: t.assign(race=["a", "a"] + ["b"] * 22), None, "a"),
+    "one group": (lambda t: t.assign(gender="women"), None, "gender"),
+    "no groups": (lambda t: t[["file", "person"]], None, None),
+    "no file column": (lambda t: t.rename(columns={"file": "picture"}), None, "file"),
+    "an empty label": (lambda t: t.assign(age=["", *t["age"][1:]]), 2, ""),
+    "a person nan": (lambda t: t.assign(person=[*t["person"][:-3], *["nan"] * 3]), 23, "nan"),
+    "no caption": (lambda t: t.assign(CAPTION=["a dog", *["None"] * 23]), 3, "None"),
+    "a label NA": (lambda t: t.assign(race=["White"] * 16 + ["NA "] * 8), 18, "NA"),
+    "a file not there": (lambda t: t.assign(file=["x.png", *t["file"][1:]]), 2, "x.png"),
+    "a picture without a row": (lambda t: t[1:], None, "00.png"),
+    "a file twice": (lambda t: pandas.concat([t, t[:1]]), 26, "00.png"),
+    "two in a row": (lambda t: t.assign(file=["00.png;1", *t["file"][1:]]), 2, "00.png;1"),
+    "two labels": (lambda t: t.assign(person=["p1", *t["person"][1:]]), None, "p1"),
     "a column twice": (
-        lambda place: changed(
-            place, lambda t: t.set_axis(["file", "person", "age", " age"], axis=1)
-        ),
-        (None, "age"),
+        lambda t: t.set_axis(["file", "person", "age", " age"], axis=1),
+        *(None, "age"),
     ),
-    "captions twice": (
-        lambda place: changed(place, lambda t: t.assign(caption="a", Caption="b")),
-        (None, "caption"),
-    ),
-    "a column without a name": (
-        lambda place: changed(place, lambda t: t.rename(columns={"age": " "})),
-        (None, None),
-    ),
-    "a group a picture": (
-        lambda place: changed(place, lambda t: t.assign(id=t["file"])),
-        (None, "00.png"),
-    ),
-    "a file elsewhere": (
-        lambda place: changed(place, lambda t: t.assign(file=["../x.png", *t["file"][1:]])),
-        (2, "../x.png"),
-    ),
-    "a line too short": (
-        lambda place: (place / "labels.csv").write_text(
-            (place / "labels.csv").read_text() + "25.png\n"
-        ),
-        (26, None),
-    ),
+    "a column without a name": (lambda t: t.rename(columns={"age": " "}), None, None),
+    "a group a picture": (lambda t: t.assign(id=t["file"]), None, "00.png"),
+    "a file elsewhere": (lambda t: t.assign(file=["../x.png", *t["file"][1:]]), 2, "../x.png"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_data_are_refused_before_a_model_is_loaded(folder, case):
-    spoil, (row, word) = BAD[case]
-    spoil(folder)
+    spoil, row, word = BAD[case]
+    changed(folder, spoil)
     with pytest.raises(DataError) as caught:
-        study.audit("no such model is needed", "planted", data=folder)
+        audit.run("no such model is needed", "planted", data=folder)
     assert caught.value.path == folder / "labels.csv"
     assert (caught.value.row, caught.value.word) == (row, word)
+
+
+def test_a_line_of_another_length_is_named(folder):
+    with (folder / "labels.csv").open("a") as table:
+        table.write("25.png\n")
+    with pytest.raises(DataError, match="line 26 of") as caught:
+        audit.read_folder(folder)
+    assert caught.value.row == 26
 
 
 def test_pictures_that_cannot_be_used_are_named(folder):
     shutil.copy(folder / "00.png", folder / "01.png")
     with pytest.raises(DataError) as caught:
-        study.read_folder(folder)
+        audit.read_folder(folder)
     assert caught.value.path == folder / "00.png"
     (folder / "05.png").write_bytes(b"\x89PNG\r\n\x1a\n not a picture")
     with pytest.raises(DataError) as caught:
-        study.read_folder(folder)
+        audit.read_folder(folder)
     assert caught.value.path == folder / "05.png"
 
 
 @pytest.mark.parametrize(
-    ("usual", "other"),
-    [
-        ("\u00e4lter", "a\u0308lter"),
-        ("\u00e4lter", "\u00e4l\u200bter"),
-        ("\u00e4lter", "\ufeff\u00e4lter\u00a0"),
-        ("women", "wo\u00admen"),
-        ("East Asian", "East\u00a0Asian"),
-    ],
+    ("usual", "other"), [("\u00e4lter", "a\u0308l\u200bter"), ("East Asian", "East\u00a0Asian")]
 )
 def test_a_label_in_two_spellings_of_unicode_is_one_group(folder, usual, other):
     ages = [usual if at < 12 else "jung" for at in range(24)]
     spelt = [other if each == usual and at % 4 == 1 else each for at, each in enumerate(ages)]
     changed(folder, lambda t: t.assign(age=spelt))
-    found = study.read_folder(folder)
-    assert found.counts().query("column == 'age'")["group"].tolist() == [usual, "jung"]
-    assert found.counts().query("column == 'age'")["people"].tolist() == [12, 12]
+    found = audit.read_folder(folder).counts().query("column == 'age'")
+    assert found["group"].tolist() == [usual, "jung"]
+    assert found["people"].tolist() == [12, 12]
 
 
-def test_a_person_in_two_spellings_of_unicode_is_one_person(folder):
-    people = ["\u00e9lise", "e\u0301lise\u200b", *[f"p{at}" for at in range(2, 24)]]
-    changed(folder, lambda t: t.assign(person=people, gender=["women"] * 12 + ["men"] * 12))
-    assert study.read_folder(folder).counts()["people"].tolist()[:2] == [11, 12]
-
-
-@pytest.mark.parametrize("other", ["Women", "wom\u0435n", "WOMEN", "women"])
+@pytest.mark.parametrize("other", ["wom\u0435n", "WOMEN", "women"])
 def test_labels_that_look_alike_are_two_groups_and_noted(folder, other):
     spelt = [("women", other, "men")[at % 3] for at in range(24)]
     changed(folder, lambda t: t.assign(gender=spelt))
-    found = study.read_folder(folder)
+    found = audit.read_folder(folder)
     assert found.counts().query("column == 'gender'")["group"].nunique() == len(set(spelt))
     assert any("alike" in note and other in note for note in found.notes) == (other != "women")
 
 
-def test_people_that_look_alike_are_noted(folder):
-    changed(folder, lambda t: t.assign(person=["P1", *t["person"][1:]], gender=["x", "y"] * 12))
-    assert any("'P1' and 'p1'" in note for note in study.read_folder(folder).notes)
-
-
-@pytest.mark.parametrize("name", ["Caption", "CAPTION", "caption "])
+@pytest.mark.parametrize("name", ["CAPTION", "caption "])
 def test_a_column_of_captions_is_no_group_however_it_is_written(folder, name):
     changed(folder, lambda t: t.assign(**{name: ["a dog", "a cat"] * 12}))
-    found = study.read_folder(folder)
+    found = audit.read_folder(folder)
     assert found.groups == ("gender", "age")
     assert found.captions[1] == ["a dog", "a cat"] * 12
-
-
-def test_fairface_s_own_table_is_read_without_its_column_of_a_test(folder):
-    changed(
-        folder,
-        lambda t: t[["file", "age", "gender"]].assign(
-            race=["Black"] * 12 + ["White"] * 12, service_test=["True", "False"] * 12
-        ),
-    )
-    found = study.read_folder(folder)
-    assert found.groups == ("age", "gender", "race")
-    assert any("service_test" in note for note in found.notes)
 
 
 def test_what_programs_leave_among_pictures_is_no_picture(folder):
@@ -717,14 +602,7 @@ def test_what_programs_leave_among_pictures_is_no_picture(folder):
         (folder / name).write_bytes(b"not a picture")
     (folder / "00.png").rename(folder / "_00.png")  # as cameras write names
     changed(folder, lambda t: t.assign(file=["_00.png", *t["file"][1:]]))
-    assert study.read_folder(folder).counts()["pictures"].tolist()[:2] == [12, 12]
-
-
-def test_the_first_line_of_a_spreadsheet_is_no_header(folder):
-    expected = study.read_folder(folder).counts()
-    table = (folder / "labels.csv").read_text()
-    (folder / "labels.csv").write_text("\ufeffsep=,\n" + table, encoding="utf-8")
-    pandas.testing.assert_frame_equal(study.read_folder(folder).counts(), expected)
+    assert audit.read_folder(folder).counts()["pictures"].tolist()[:2] == [12, 12]
 
 
 def test_names_with_dots_and_umlauts_of_two_kinds_and_commas_at_the_end_are_read(folder):
@@ -733,32 +611,24 @@ def test_names_with_dots_and_umlauts_of_two_kinds_and_commas_at_the_end_are_read
     changed(folder, lambda t: t.assign(file=["anna..0.png", "m\u00fcller.png", *t["file"][2:]]))
     lines = (folder / "labels.csv").read_text(encoding="utf-8").splitlines()
     (folder / "labels.csv").write_text("\n".join(f"{line},," for line in lines), encoding="utf-8")
-    found = study.read_folder(folder)
+    found = audit.read_folder(folder)
     assert found.groups == ("gender", "age")
     assert found.people["file"].tolist()[:2] == ["anna..0.png", "mu\u0308ller.png"]
 
 
 def test_the_table_stands_for_its_folder(folder, monkeypatch):
-    expected = study.read_folder(folder)
-    assert study.read_folder(folder / "labels.csv").name == expected.name
+    expected = audit.read_folder(folder)
+    assert audit.read_folder(folder / "labels.csv").name == expected.name
     monkeypatch.setenv("HOME", str(folder.parent))
     monkeypatch.setenv("USERPROFILE", str(folder.parent))
-    pandas.testing.assert_frame_equal(study.read_folder("~/people").people, expected.people)
+    pandas.testing.assert_frame_equal(audit.read_folder("~/people").people, expected.people)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("nowhere", "is not there; check the path"),
-        ("people/labels.txt", "is not there; check the path"),
-        ("people/00.png", "is a file; give the folder"),
-        ("people/below", "has no labels.csv"),
-    ],
-)
-def test_data_that_are_no_folder_are_told_apart(folder, name, said):
+@pytest.mark.parametrize("name", ["nowhere", "people/00.png", "people/below"])
+def test_data_that_are_no_folder_are_told_apart(folder, name):
     (folder / "below").mkdir()
-    with pytest.raises(DataError, match=said) as caught:
-        study.read_folder(folder.parent / name)
+    with pytest.raises(DataError) as caught:
+        audit.read_folder(folder.parent / name)
     path = folder.parent / name
     assert caught.value.path == (path / "labels.csv" if name == "people/below" else path)
 
@@ -772,24 +642,10 @@ def save_config(folder, **config):
     return folder
 
 
-def test_a_model_that_needs_code_of_its_own_is_refused(tmp_path):
+def test_a_model_that_no_family_reads_is_refused(tmp_path):
     folder = save_config(tmp_path / "m", model_type="strange", auto_map={"AutoModel": "m.Model"})
     with pytest.raises(CheckpointError, match="never run"):
-        study.audit(folder, "planted")
-
-
-def test_a_model_that_does_not_see_is_named(tmp_path):
-    folder = save_config(tmp_path / "m", model_type="gpt2", architectures=["GPT2LMHeadModel"])
-    with pytest.raises(CheckpointError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family"):
-        study.audit(folder, "planted")
-
-
-def test_a_model_without_a_chat_template_is_asked_plainly(tmp_path):
-    """PaliGemma has none, and reads the prompt that it was trained with."""
-    folder = generative_models.build("paligemma", tmp_path / "paligemma")
-    own = load_own(folder, "planted", "cpu")
-    assert own.model.rendered("caption en").endswith("caption en")
-    assert study.capabilities(own).set_index("part").loc["portraits by word, matching", "possible"]
+        audit.run(folder, "planted")
 
 
 def test_a_gated_name_without_a_token_says_what_to_do(tmp_path):
@@ -797,22 +653,25 @@ def test_a_gated_name_without_a_token_says_what_to_do(tmp_path):
     with instead_of_the_real_one(tmp_path / "served", tmp_path) as hub:
         hub.refuse = 401
         with pytest.raises(CheckpointError, match="HF_TOKEN"):
-            study.plan("google/secret", "paper", "cpu")
+            audit.cost("google/secret", "paper", "cpu")
 
 
 # What it would take
 
 
-def test_a_plan_counts_texts_pictures_and_bytes_without_loading_a_model(monkeypatch):
-    monkeypatch.setattr("biaslib.models.own.load_identified", None)
-    found = study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9)
-    parts = [_counting.CHECK, "portraits by word", "captions by cosine"]
-    assert found.parts["part"].tolist() == parts
-    files = sum(path.stat().st_size for path in checkpoint("clip", 3, 0).glob("*.safetensors"))
+def test_bytes_and_items_are_told_without_loading_a_model(monkeypatch):
+    monkeypatch.setattr("biaslib.models.load", None)
+    path = checkpoint("clip", 3, 0)
+    found = audit.cost(path, "planted", "cpu")
+    files = sum(path.stat().st_size for path in path.glob("*.safetensors"))
     assert found.parameters == files / 2  # float16 on disk
+    assert found.memory == pytest.approx(4 * found.parameters * 1.25 / 2**30)
     assert found.download == 0
-    assert found.parts.set_index("part").loc["portraits by word", "pictures"] == 300
-    assert found.fits
+    items = {part.name: n for part, n in found.items.items()}
+    assert items == {"portraits by word": 621 + 300, "captions by cosine": 436}
+    tokens = 16 + 300
+    seconds = 2 * found.parameters * tokens / 5e10
+    assert found.minutes == pytest.approx((621 + 300 + 436) * seconds / 60)
     found.require_fit()
 
 
@@ -822,89 +681,63 @@ class Tally:
     name, revision = "tally", "1"
 
     def __init__(self, capabilities):
-        self.capabilities, self.rng = capabilities, np.random.default_rng(1)
-        self.read = dict.fromkeys(("texts", "pictures", "pairs"), 0)
+        self.capabilities, self.rng, self.read = capabilities, np.random.default_rng(1), 0
 
     def embed(self, texts, images=None, level="sentence", words=None):
-        self.read["texts" if images is None else "pairs"] += len(texts)
+        self.read += len(texts)
         return self.rng.normal(size=(len(texts), 8))
 
     def mask_log_prob(self, texts, candidates, images=None, **options):
-        each = len(candidates) if "give likelihoods of texts" in self.capabilities else 1
-        self.read["texts" if images is None else "pairs"] += len(texts) * each
+        self.read += len(texts)
         return -self.rng.exponential(size=(len(texts), len(candidates)))
 
     def encode_text(self, texts):
-        self.read["texts"] += len(texts)
+        self.read += len(texts)
         return self.rng.normal(size=(len(texts), 8))
 
-    def encode_image(self, images):
-        self.read["pictures"] += len(images)
-        return self.rng.normal(size=(len(images), 8))
+    encode_image = encode_text
 
     def match(self, images, texts):
-        self.read["pairs"] += sum(map(len, texts))
+        self.read += sum(map(len, texts))
         return self.rng.normal(size=(len(images), len(texts[0])))
 
 
-@pytest.mark.parametrize("name", ["clip", "vilt", "smolvlm", "bert"])
-def test_an_audit_reads_as_much_as_the_plan_counted(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(_grounding.Looking, "looks", True)
-    monkeypatch.setattr(_parts, "MATCHED_PER_CELL", 2)
+@pytest.mark.parametrize("name", ["flava", "bert"])
+def test_an_audit_reads_about_as_much_as_it_is_said_to(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(_grounding.GroundingCheck, "passed", True)
     monkeypatch.setattr(_nulls, "DRAWS", 99)
-    # A tiny checkpoint is not shipped of every family.
-    monkeypatch.setattr(_plan, "weights_of", lambda *_: (4_000, 4, 0))
-    planned = study.plan(name, "planted", "cpu", speed=1e9)
-    tally = Tally(models.REGISTRY[name].capabilities)
-    store = runtime.Store(tmp_path)
-    found = study.audit(OwnModel("mine", name, tally), "planted", store=store, n_resamples=0)
-    refused = found.not_run[~found.not_run["reason"].str.startswith("the model does not")]
-    assert refused.empty, refused["reason"].tolist()
-    assert planned.parts[["texts", "pictures", "pairs"]].sum().to_dict() == tally.read
-    parts = [part for part in planned.parts["part"] if part != _counting.CHECK]
-    assert parts == found.scores["part"].unique().tolist()
+    capabilities = models.REGISTRY[name].capabilities
+    tally, store = Tally(capabilities), runtime.Store(tmp_path)
+    found = audit.run(tally, "planted", store=store, n_resamples=0)
+    assert found.faults.empty, found.faults["reason"].tolist()
+    items = audit.cost(name, "planted", "cpu").items
+    assert [part.name for part in items] == found.scores["part"].unique().tolist()
+    assert sum(items.values()) == pytest.approx(tally.read, rel=0.3)
 
 
-def test_minutes_are_measured_with_a_few_items_of_each_question(folder, monkeypatch):
-    planned = study.plan("clip", "planted", "cpu", data=folder, speed=1e9)
-    assert "an estimate" in planned.time
+def test_minutes_are_timed_with_a_few_items(folder, monkeypatch):
+    guessed = audit.cost("clip", "planted", "cpu", data=folder)
     tally, ticks = Tally(models.REGISTRY["clip"].capabilities), itertools.count()
-    monkeypatch.setattr(_counting, "perf_counter", lambda: next(ticks))
-    timed = planned.timed(tally)  # a second for each call
-    read = planned.parts[["texts", "pictures", "pairs"]].sum()
-    assert (read["pictures"], read["pairs"]) == (24, 0)
-    assert tally.read == {"texts": 16, "pictures": 16, "pairs": 0}
-    assert timed.minutes == pytest.approx((read["texts"] + 24) / 8 / 60)
-    assert "measured with a few items" in timed.time
+    monkeypatch.setattr(_cost, "perf_counter", lambda: next(ticks))
+    timed = guessed.timed(tally)  # a second for each call
+    assert tally.read == 2 * 2 * 8
+    assert timed.minutes == pytest.approx((621 + 24) / 8 / 60)
+    assert timed.is_timed > guessed.is_timed
 
 
-def test_what_does_not_fit_is_refused_and_what_would_is_said(monkeypatch):
-    found = study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9)
-    large = dataclasses.replace(found, memory=60.0, free=40.0, device="cuda:0")
-    with pytest.raises(
-        study.DoesNotFitError, match=r"BIASLIB_PRECISION=auto would take 30.0 GiB, "
-    ):
-        large.require_fit()
-    with pytest.raises(study.DoesNotFitError, match="A smaller batch does not help"):
-        dataclasses.replace(large, device="cpu").require_fit()
+def test_what_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(runtime, "free_memory", lambda name: 1000)
-    with pytest.raises(study.DoesNotFitError):
-        study.plan(checkpoint("clip", 3, 0), "planted", "cpu", speed=1e9).require_fit()
+    with pytest.raises(_cost.DoesNotFitError, match="take a smaller model"):
+        audit.cost(checkpoint("clip", 3, 0), "planted", "cpu").require_fit()
 
 
-def test_half_precision_on_disk_counts_two_bytes_a_number(tmp_path):
-    folder = save_config(tmp_path / "m", model_type="clip", dtype="bfloat16")
-    (folder / "model.safetensors").write_bytes(b"0" * 4000)
-    (folder / "pytorch_model.bin").write_bytes(b"0" * 4000)  # the same weights once more
-    assert _plan.weights_of(folder, "planted") == (4000, 2, 0)
-
-
-def test_a_registered_name_in_planted_is_as_large_as_its_tiny_checkpoint():
-    tiny = (checkpoint("clip", 3, 0) / "model.safetensors").stat().st_size
-    assert _plan.weights_of("clip", "planted") == (tiny, 2, 0)
-    assert _plan.weights_of("clip", "paper") == (4 * 151_277_313, 4, 4 * 151_277_313)
-    with pytest.raises(FileNotFoundError, match="smolvlm"):
-        study.plan("smolvlm", "planted", "cpu")
+def test_bytes_are_those_of_the_weights_that_are_read(tmp_path):
+    folder = shutil.copytree(checkpoint("clip", 3, 0), tmp_path / "m")
+    (folder / "pytorch_model.bin").write_bytes(b"0" * 4000)  # other weights, which are not read
+    tiny = (folder / "model.safetensors").stat().st_size
+    assert _cost._weights(folder, "planted") == ("clip", tiny, 2, 0)
+    assert _cost._weights("clip", "planted") == ("clip", tiny, 2, 0)
+    assert _cost._weights("clip", "paper") == ("clip", 4 * 151_277_313, 4, 4 * 151_277_313)
 
 
 # The command line
@@ -914,9 +747,8 @@ def test_the_command_says_what_it_would_take_and_stops(capsys, folder):
     arguments = ["audit", str(checkpoint("clip", 3, 0)), "--data", str(folder), "--device", "cpu"]
     assert command_line.main([*arguments, "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert said.index("women") < said.index("million parameters")
-    assert "portraits by word" in said
-    assert said.index("an estimate") < said.index("measured with a few items")
+    assert said.index("women") < said.index("million parameters") < said.index("download: 0.00 GB")
+    assert said.index("a guess from") < said.index("timed with a few items")
 
 
 def test_the_command_writes_a_report(capsys, tmp_path, monkeypatch):
@@ -924,10 +756,12 @@ def test_the_command_writes_a_report(capsys, tmp_path, monkeypatch):
     arguments = ["audit", str(checkpoint("clip", 3, 0)), "--parts", "zhou2022", "--device", "cpu"]
     arguments += ["--compare", str(checkpoint("clip", 0, 0)), "--out", str(tmp_path / "out")]
     assert command_line.main(arguments) == 0
-    names = ["scores.csv", "provenance.json", "report.md", "report.html", "comparison.csv"]
+    names = ["scores.csv", "provenance.json", "report.html", "comparison.csv"]
     names += ["scores-second.csv", "provenance-second.json"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(names)
     assert "questions were asked" in capsys.readouterr().out
+    text = read((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert "Second model: clip-dose0-seed0" in text
 
 
 def audit_of(model, *more):
@@ -938,7 +772,7 @@ def audit_of(model, *more):
 @pytest.fixture
 def no_audit(monkeypatch):
     """An audit must not begin: what is wrong can be known before."""
-    monkeypatch.setattr(study, "audit", lambda *_, **__: pytest.fail("an audit was begun"))
+    monkeypatch.setattr(audit, "run", lambda *_, **__: pytest.fail("an audit was begun"))
 
 
 def test_a_place_that_cannot_hold_the_report_is_refused_before_the_audit(
@@ -951,23 +785,10 @@ def test_a_place_that_cannot_hold_the_report_is_refused_before_the_audit(
     assert (tmp_path / "a file").read_text() == "mine"
 
 
-@pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_a_second_model_that_is_not_there_is_named_before_the_audit(
-    capsys, tmp_path, no_audit, more
-):
-    more = ("--compare", "nosuch", "--out", tmp_path / "out", *more)
+def test_a_second_model_that_is_not_there_is_named_before_the_audit(capsys, tmp_path, no_audit):
+    more = ("--compare", "nosuch", "--out", tmp_path / "out")
     assert audit_of(checkpoint("clip", 3, 0), *more) == 1
-    assert "ValueError: nosuch is no registered name" in capsys.readouterr().err
-
-
-def test_a_name_of_the_hub_beside_a_folder_is_looked_for_there(capsys, tmp_path, monkeypatch):
-    seen = []
-    monkeypatch.setattr(runtime, "start", lambda profile: seen.append(profile))
-    monkeypatch.setattr(study, "plan", lambda *_: pytest.fail(f"in {seen}"))
-    with pytest.raises(pytest.fail.Exception, match=r"in \['paper'\]"):
-        audit_of(tmp_path, "--compare", "owner/name", "--out", tmp_path / "out")
-    assert audit_of("", "--out", tmp_path / "out") == 1
-    assert "a model's name is empty" in capsys.readouterr().err
+    assert "nosuch is no registered name" in capsys.readouterr().err
 
 
 def test_the_first_report_stays_where_two_models_have_nothing_in_common(
@@ -978,38 +799,17 @@ def test_the_first_report_stays_where_two_models_have_nothing_in_common(
     assert audit_of(checkpoint("clip", 3, 0), *more) == 1
     error = capsys.readouterr().err
     assert f"no part in common that is compared. The first model's report is in {tmp_path}" in error
-    names = {"scores.csv", "provenance.json", "report.md", "report.html"}
+    names = {"scores.csv", "provenance.json", "report.html"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
 
 
 def test_a_report_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path, of_clip):
     (tmp_path / "scores.csv").write_text("earlier")
-    (tmp_path / "report.md.part").mkdir()  # what stands in its way
+    (tmp_path / "report.html.part").mkdir()  # what stands in its way
     with pytest.raises(OSError, match=r"cannot hold the report \(Is a directory\): free some"):
-        plots.Downloads(of_clip).save(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.md.part", "scores.csv"]
+        audit.save(tmp_path, of_clip)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html.part", "scores.csv"]
     assert (tmp_path / "scores.csv").read_text() == "earlier"
-
-
-def test_a_store_that_cannot_be_written_is_told_where_the_command_is_run(
-    capsys, tmp_path, monkeypatch
-):
-    (tmp_path / "store").write_text("a file where a folder should be")
-    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
-    assert audit_of(checkpoint("clip", 3, 0), "--out", tmp_path / "out") == 1
-    error = capsys.readouterr().err
-    assert "captions by cosine: " in error
-    assert "choose another folder with BIASLIB_STORE" in error
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("gpu", "none that PyTorch knows, such as cpu"), ("cuda", "finds no device 'cuda' here")],
-)
-def test_a_device_that_is_not_there_is_named(name, said, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(ValueError, match=said):
-        models.load("clip", profile="planted", device=name)
 
 
 @pytest.mark.parametrize(
@@ -1029,7 +829,7 @@ def test_an_interrupted_command_says_that_it_can_go_on(capsys, tmp_path, monkeyp
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(study, "plan", interrupted)
+    monkeypatch.setattr(audit, "cost", interrupted)
     assert command_line.main(["audit", "clip", "--out", str(tmp_path)]) == 130
     assert "run the same command to go on" in capsys.readouterr().out
 
@@ -1092,47 +892,33 @@ def test_a_newcomer_audits_a_model_of_the_hub_with_the_command_of_the_readme(
     assert process.returncode == 0, process.stderr[-3000:]
     said = process.stdout
     assert said.index("women") < said.index("million parameters") < said.index("report.html")
-    saved = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").iterdir()}
-    assert sorted(saved) == ["provenance.json", "report.html", "report.md", "scores.csv"]
-    provenance = json.loads(saved["provenance.json"])
-    assert provenance["model"] == HUB_NAMES[kind]
+    provenance = json.loads((tmp_path / "out" / "provenance.json").read_text(encoding="utf-8"))
     assert hub.commit(HUB_NAMES[kind]) in provenance["revision"]
     assert provenance["parts run"] == RUN[kind]
     assert "of 5 swapped pairs" in " ".join(provenance["checks of grounding"])
     scores = pandas.read_csv(tmp_path / "out" / "scores.csv", dtype={"kind": str})
     assert set(scores["model"]) == {HUB_NAMES[kind]}
     assert set(scores.loc[scores["study"] == "hamidieh2023", "level"]) == {"gender", "age"}
-    assert HUB_NAMES[kind] in saved["report.html"]
-    assert "| gender | women | 5 | 5 |" in saved["report.md"]
-    asked = len(hub.requests)
-    assert study.plan(HUB_NAMES[kind], "paper", "cpu", data=people, speed=1e9).download == 0
-    assert len(hub.requests) == asked
-
-
-def test_a_plan_for_a_name_of_the_hub_asks_for_its_settings_alone(hub, people):
     before = len(hub.requests)
-    planned = study.plan(NEVER_AUDITED, "paper", "cpu", data=people, speed=1e9)
+    assert audit.cost(HUB_NAMES[kind], "paper", "cpu", data=people).download == 0
+    assert len(hub.requests) == before
+
+
+def test_the_cost_of_a_name_of_the_hub_asks_for_its_settings_alone(hub, people):
+    before = len(hub.requests)
+    found = audit.cost(NEVER_AUDITED, "paper", "cpu", data=people)
     files = [path.rpartition("/")[2] for _, path, _ in hub.requests[before:] if "/resolve/" in path]
     assert set(files) == {"config.json"}
-    assert planned.parts["part"].tolist() == [_counting.CHECK, *RUN["llava"]]
-    rows = planned.parts.set_index("part")
-    assert rows.loc[_counting.CHECK, "pairs"] == 10 * 2
-    assert rows.loc[RUN["llava"][1], "pairs"] % 10 == 0
-    assert planned.download > 0
+    assert [part.name for part in found.items] == RUN["llava"]
+    assert found.download > 0
 
 
 # Two models
 
 
-def test_a_model_beside_itself_does_not_differ(of_clip, store):
-    found = study.compare(of_clip, of_clip, store)
-    assert (found["value"] == 0).all()
-    assert (found["p_holm"] == 1).all()
-
-
 def test_two_models_differ_by_the_difference_of_their_words(of_clip, of_nothing, store):
-    found = study.compare(of_clip, of_nothing, store).set_index("measured")
-    name = study.LISTS[5][0]
+    found = audit.compare(of_clip, of_nothing, store).set_index("measured")
+    name = audit.LISTS[5][0]
     row = found.loc[f"gender, women: {name}"]
     tables = [each.asked[each.asked["level"] == "gender"] for each in (of_clip, of_nothing)]
     values = [each.set_index("test").loc[name, "value"] for each in tables]
@@ -1147,196 +933,136 @@ def test_two_models_differ_by_the_difference_of_their_words(of_clip, of_nothing,
 def test_other_stimuli_are_not_compared(of_clip):
     other = dataclasses.replace(of_clip, profile="paper")
     with pytest.raises(ValueError, match="other stimuli"):
-        study.compare(of_clip, other)
+        audit.compare(of_clip, other)
 
 
 # What is handed over
 
 
 def test_files_hold_the_scores_and_what_they_were_made_of(of_clip, tmp_path):
-    saved = plots.Downloads(of_clip).save(tmp_path / "audit")
-    names = ["scores.csv", "provenance.json", "report.md", "report.html"]
-    assert [path.name for path in saved] == names
-    scores, provenance, written, page = saved
-    assert written.read_text(encoding="utf-8") == plots.write_up(of_clip)
+    scores, provenance, page = audit.save(tmp_path / "audit", of_clip)
+    assert (scores.name, page.name) == ("scores.csv", "report.html")
     again = pandas.read_csv(scores, dtype={"revision": str, "kind": str})
     pandas.testing.assert_frame_equal(again, of_clip.scores, check_dtype=False)
     said = json.loads(provenance.read_text())
-    assert said["revision"] == of_clip.own.model.revision
+    assert said["revision"] == of_clip.audited.model.revision
     assert said["parts not run"] == NOT_OF_CLIP
     assert said["questions asked"] == len(of_clip.asked)
     assert runtime.source_hash() in said["biaslib"]
     html = page.read_text(encoding="utf-8")
-    assert "://" not in re.sub(r"data:image/png;base64,[^\"]+", "", html)
+    assert "://" not in re.sub(r"data:image/svg\+xml;base64,[^\"]+", "", html)
     assert "<script" not in html
 
 
 def test_links_hold_the_files(of_clip):
-    page = plots.Downloads(of_clip)._repr_html_()
-    held = re.findall(r'download="(.+?)" href="data:[\w/]+;base64,(.+?)"', page)
-    files = {name: base64.b64decode(text) for name, text in held}
-    scores = gzip.decompress(files["scores.csv.gz"]).decode()
-    assert scores == of_clip.scores.to_csv(index=False)
-    assert json.loads(files["provenance.json"])["model"] == "clip-dose3-seed0"
-    assert len(page) < 1_000_000
+    held = re.findall(
+        r'download="(.+?)" href="data:[\w/]+;base64,(.+?)"', plots.links(of_clip).data
+    )
+    files = {name: gzip.decompress(base64.b64decode(text)).decode() for name, text in held}
+    assert files["scores.csv.gz"] == of_clip.scores.to_csv(index=False)
+    assert json.loads(files["provenance.json.gz"])["model"] == "clip-dose3-seed0"
 
 
-def markdown_rows(text, heading):
-    """Return the table under a heading as a data frame of texts."""
-    part = text.split(f"## {heading}\n")[1].split("\n## ")[0]
-    lines = [line.strip("| ") for line in part.splitlines() if line.startswith("|")]
-    kept = "\n".join(re.sub(r" \| ", "\t", line) for n, line in enumerate(lines) if n != 1)
-    return pandas.read_csv(StringIO(kept), sep="\t", dtype=str, keep_default_na=False)
-
-
-def test_intervals_stand_in_the_column_of_intervals_and_counts_are_whole(of_clip):
-    rows = markdown_rows(plots.write_up(of_clip), "Results").set_index("measured")
+def test_counts_are_whole_and_other_values_have_intervals(of_clip):
+    rows = audit.summary(of_clip).set_index("measured")
     vlbs = of_clip.scores.query("test == 'overall' and statistic == 'vlbs'").iloc[0]
     row = rows.loc["overall: vlbs"]
-    assert row["value"] == f"{vlbs['value']:.2f}"
-    assert row["95% interval"] == f"{vlbs['low']:.2f} to {vlbs['high']:.2f}"
-    assert row["n"] == f"{vlbs['n']:.0f} images"
-    counts = rows[rows["95% interval"] == "none: a count"]
+    assert [row["value"], row["low"], row["high"]] == vlbs[["value", "low", "high"]].tolist()
+    assert (row["n"], row["of"]) == (vlbs["n"], "images")
+    counts = rows[rows["low"].isna()]
     assert len(counts) > 4
-    assert counts["value"].str.fullmatch(r"[\d,]+").all()
+    assert counts["value"].map(type).eq(int).all()
+    words = of_clip.scores.query("statistic == 'c_asc' and level == 'gender'")
+    outside = ((words["value"] - words["null_low"]) * (words["value"] - words["null_high"])) > 0
+    row = rows.loc["gender: C-ASC outside of 95% of innocent words"]
+    assert (row["value"], row["n"]) == (outside.sum(), len(words))
 
 
-def test_every_claim_is_in_the_report_and_no_maximum(of_clip):
-    text = plots.write_up(of_clip)
-    assert len(markdown_rows(text, "What is claimed after the correction")) == len(of_clip.claims)
-    assert not re.search(r"\b(largest|maximum|highest|strongest)\b", text)
-    assert "must not be quoted as findings" in text
+def test_the_report_has_every_claim_null_and_reason_and_asks_a_person(of_clip):
+    page = BeautifulSoup(audit.report(of_clip), "html.parser")
+    text = " ".join(page.get_text(" ").split())
+    tables = {table.caption.get_text(): table for table in page.find_all("table") if table.caption}
+    (claims,) = (table for name, table in tables.items() if name.startswith("Every claim"))
+    assert len(claims.find_all("tr")) - 1 == len(of_clip.claims) > 0
+    assert "low if nothing" in claims.get_text()
     assert all(reason in text for reason in NOT_OF_CLIP.values())
+    assert "false-alarm rate, at 5%" in text
+    assert "must not be quoted as findings" in text
+    assert not re.search(r"\b(largest|maximum|highest|strongest)\b", text)
+    (image,) = page.find_all("img")
+    assert image["alt"].startswith("A column of panels")
+    assert page.find("summary", string=re.compile("Table behind the figure"))
+    asked = [part.get_text() for part in page.select("p.ask")]
+    assert len(asked) == 8
+    assert all(re.fullmatch(r"\[.+\]", question) for question in asked)
 
 
 def test_claims_are_counted_by_study(of_clip):
-    told = dict(each.split(": ") for each in plots.claim_counts(of_clip).split("; "))
+    told = dict(part.split(": ") for part in audit.claim_counts(of_clip).split("; "))
     assert list(told) == ["Study 3", "Study 4"]
-    counts = pandas.DataFrame([each.split(" of ") for each in told.values()]).astype(int)
-    assert counts.sum().tolist() == [len(of_clip.claims), len(of_clip.asked)]
     of_portraits = of_clip.asked[of_clip.asked["study"] == "hamidieh2023"]
     claimed = (of_portraits["p_holm"] < 0.05).sum()
     assert told["Study 3"] == f"{claimed} of {len(of_portraits)}"
-    assert len(plots.claim_table(of_clip)) == len(of_clip.claims) > 0
 
 
 def test_a_report_without_claims_does_not_say_that_nothing_is_there(of_nothing):
-    text = " ".join(plots.write_up(of_nothing).split())
     n = len(of_nothing.asked)
-    assert f"Nothing: the null was rejected in none of {n} questions. That does not show" in text
-
-
-def test_the_report_asks_a_person_for_what_only_they_can_say(of_clip):
-    asked = [text for kind, text in plots.blocks(of_clip) if kind == "ask"]
-    assert "Whether this matters for the use above." in asked
-    assert re.findall(r"^\[(.+)\]$", plots.write_up(of_clip), re.M) == asked
+    said = f"Nothing: the null was rejected in none of {n} questions. That does not show"
+    assert said in read(audit.report(of_nothing))
 
 
 def test_the_figure_shows_the_same_questions_whatever_they_gave(of_clip, of_nothing):
-    one, other = (plots.forest_table(each) for each in (of_clip, of_nothing))
-    assert one["row"].tolist() == other["row"].tolist()
-    assert one["row"].tolist()[:7] == [name for name, *_ in study.LISTS]
-    assert one["null_low"].notna().all()
+    one, other = (audit.figure(each).tables[0].frame for each in (of_clip, of_nothing))
+    assert one["question"].tolist() == other["question"].tolist()
+    assert one["question"].tolist()[:7] == [name for name, *_ in audit.LISTS]
+    assert one["low if nothing"].notna().all()
 
 
 # Exercises
 
 RIGHT = [
-    lambda v, low, high: f"With these words {v:.2f} was measured (95% {low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"On FairFace the difference is {v:.2f}, between {low:.2f} and {high:.2f}",
-    lambda v, low, high: f"{v:.2f} [{low:.2f}; {high:.2f}]; this does not prove an absence",
-    lambda v, low, high: f"measured: {v:+.2f} ({low:.2f}-{high:.2f})",
-    lambda v, low, high: f"measured: {v:.2f} ({low:.2f} to {high:.2f})".replace("-", "−"),
-    *(
-        lambda v, low, high, more=more: f"{v:.2f} ({low:.2f} to {high:.2f}) was measured; {more}"
-        for more in (
-            "this does not show that the model is unbiased",
-            "that is no verdict on its fairness",
-            "which proves nothing",
-            "a fairly small difference",
-            "the neutral captions are the paper's",
-            "women's portraits were treated as one group",
-            "words are treated as the units",
-            "both lists were treated as a single set",
-            "pictures that do not open were treated as missing",
-            "the difference is in favour of women's portraits",
-            "pictures were passed through the encoder once",
-            "two images failed to open",
-            "the weights are those of the fine-tuned model, on the clean captions",
-            "this does not show that the model favours men",
-        )
-    ),
+    "{v:.2f} [{low:.2f}; {high:.2f}]; this does not prove an absence",
+    "on FairFace we measured {v:+.2f} ({low:.2f}-{high:.2f})",
+    "{v:.2f} ({low:.2f} to {high:.2f}), a fairly small difference, in favour of women's portraits",
+    "{v:.2f} ({low:.2f} to {high:.2f}): portraits were treated as one group, and passed through",
+    "{v:.2f} ({low:.2f} to {high:.2f}); this does not show that the model favours men",
+]
+WRONG = [
+    "{v:.2f}",
+    "0.12 (-0.30 to 0.54)",
+    "measured: {v:.6f} ({low:.6f} to {high:.6f})",
+    "measured: {v:.2f} ({high:.2f} to {low:.2f})",
 ]
 VERDICTS = {
-    "The model is neutral": "is neutral",
+    "the model is neutral": "is neutral",
     "it treats women and men equally": "treats",
-    "There is no difference between women and men": "no difference",
-    "it thinks women are nurses": "thinks",
-    "it hates women": "hates",
-    "it is misogynistic": "misogynistic",
+    "there is no difference between women and men": "no difference",
     "it is bias-free": "bias-free",
-    "it is objective and stereotype-free": "is objective",
-    "it is stereotype-free": "stereotype-free",
-    "it treats them fairly": "treats",
     "this does not mean much, and the model is sexist": "sexist",
-    "the model is not biased": "biased",
     "this model passed the audit and can be deployed": "passed",
-    "it can be deployed": "deployed",
-    "it failed the audit": "failed",
-    "it is approved for use": "approved",
-    "it is ready for the shop": "ready",
     "this shows that the model favours men": "favours",
-    "men are favored": "favored",
-    "it disfavours women": "disfavours",
-    "it prefers men": "prefers",
-    "clean": "clean",
-    "the model is spotless": "spotless",
-    "all is fine": "fine",
-    "no problems": "no problems",
     "women were treated as inferior": "treated",
-    "women are treated as second to men": "treated",
-    "groups are treated alike": "treated",
 }
-WRONG = [
-    lambda v, low, high: f"The model is racist: {v:.2f} ({low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"The model is unbiased: {v:.2f} ({low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"This proves that it is fair: {v:.2f} ({low:.2f} to {high:.2f}).",
-    lambda v, low, high: f"{v:.2f}",
-    lambda v, low, high: "0.12 (-0.30 to 0.54)",
-    lambda v, low, high: f"measured: {v:.6f} ({low:.6f} to {high:.6f})",
-    lambda *each: "measured: " + ", ".join(str(number) for number in each),
-    lambda v, low, high: f"measured: {v:.2f} ({high:.2f} to {low:.2f})",
-    lambda v, low, high: f"measured: {low:.2f} ({v:.2f} to {high:.2f})",
-    None,
-]
 
 
-@pytest.mark.parametrize("sentence", RIGHT)
-def test_readings_that_say_what_was_measured_pass(sentence):
-    assert plots.check_reading(sentence).passed
+def reading(text):
+    return plots.check_reading(lambda v, low, high: text.format(v=v, low=low, high=high))
 
 
-@pytest.mark.parametrize("sentence", WRONG)
-def test_readings_with_a_verdict_or_without_an_interval_do_not(sentence):
-    assert not plots.check_reading(sentence).passed
+def test_a_reading_gives_its_interval_and_no_verdict():
+    assert all(reading(text).passed for text in RIGHT)
+    assert not any(reading(text).passed for text in WRONG)
+    assert not plots.check_reading(None).passed
+    for verdict, named in VERDICTS.items():
+        found = reading(f"{{v:.2f}} ({{low:.2f}}, {{high:.2f}}); {verdict}.")
+        assert repr(found).startswith(f"Not yet: '{named}' says what the model is")
 
 
-@pytest.mark.parametrize(("verdict", "named"), VERDICTS.items())
-def test_a_verdict_on_the_model_is_named(verdict, named):
-    found = plots.check_reading(lambda v, low, high: f"{v:.2f} ({low:.2f}, {high:.2f}); {verdict}.")
-    assert repr(found).startswith(f"Not yet: '{named}' says what the model is")
-
-
-@pytest.mark.parametrize("answer", [0, 1, 13, repositories.SIDE, None])
-def test_counts_by_chance(answer):
+def test_answers_to_the_exercises():
     assert plots.check_count(13 * 0.05).passed
-    assert not plots.check_count(answer).passed
-
-
-@pytest.mark.parametrize("answer", [0, 1, 0.25, None])
-def test_who_does_not_look_is_right_in_half(answer):
+    assert not any(plots.check_count(answer).passed for answer in (0, 1, 13, None))
     assert plots.check_swapped(0.5).passed
-    assert not plots.check_swapped(answer).passed
+    assert not any(plots.check_swapped(answer).passed for answer in (0, 1, 0.25, None))
 
 
 def shared_scores(rng, people=20, words=25):

@@ -7,10 +7,9 @@ import numpy as np
 import pandas
 
 from biaslib import inference, runtime
-from biaslib.models.capabilities import ENCODE, MATCH
+from biaslib.audit import _nulls as nulls
+from biaslib.audit._run import Audit
 from biaslib.studies import study4_captions as selection
-from biaslib.studies.own_model import _nulls as nulls
-from biaslib.studies.own_model._audit import Audit
 
 __all__ = ["compare"]
 
@@ -47,36 +46,31 @@ def compare(first: Audit, second: Audit, store: runtime.Store | None = None) -> 
     ValueError
         If the stimuli differ, or no part was run with both models.
     """
-    names = [each.folder.name if each.folder else each.profile for each in (first, second)]
+    names = [audit.folder.name if audit.folder else audit.profile for audit in (first, second)]
     if names[0] != names[1]:
         raise ValueError(f"the audits have other stimuli, {names[0]} and {names[1]}: run them anew")
     rows = [*_entities(first, second), *_words(first, second), *_captions(first, second, store)]
     if not rows:
-        raise ValueError(
-            f"{first.own.given} and {second.own.given} have no part in common that is compared"
-        )
+        both = f"{first.audited.name} and {second.audited.name}"
+        raise ValueError(f"{both} have no part in common that is compared")
     table = pandas.DataFrame(rows)[list(COLUMNS)]
     return table.assign(p_holm=inference.adjust(np.minimum(table["p_value"], 1.0), "holm"))
 
 
 def _paired(first: Audit, second: Audit, statistic: str, keys: list[str]) -> pandas.DataFrame:
     """Return the rows of a statistic that both audits have, with both values."""
-    tables = [each.scores[each.scores["statistic"] == statistic] for each in (first, second)]
-    if any(each.empty for each in tables):
+    tables = [audit.scores[audit.scores["statistic"] == statistic] for audit in (first, second)]
+    if any(table.empty for table in tables):
         return pandas.DataFrame()
-    wanted = [*keys, "value"]
-    return tables[0].merge(tables[1][wanted], on=keys, suffixes=("", "_second"))
+    return tables[0].merge(tables[1][[*keys, "value"]], on=keys, suffixes=("", "_second"))
 
 
 def _differences(table: pandas.DataFrame, side: pandas.Series) -> dict[str, Any]:
     """Return the contrast of two sides, of each model and of their difference."""
     apart = table["value"] - table["value_second"]
-    found = nulls.contrast(apart[side], apart[~side])
-    each = {
-        name: table.loc[side, column].mean() - table.loc[~side, column].mean()
-        for name, column in (("first", "value"), ("second", "value_second"))
-    }
-    return {**found, **each}
+    means = [table.loc[rows, ["value", "value_second"]].mean() for rows in (side, ~side)]
+    of_models = dict(zip(("first", "second"), means[0] - means[1], strict=True))
+    return nulls.contrast(apart[side], apart[~side]) | of_models
 
 
 def _entities(first: Audit, second: Audit) -> Iterator[dict[str, Any]]:
@@ -85,9 +79,9 @@ def _entities(first: Audit, second: Audit) -> Iterator[dict[str, Any]]:
         return
     table = table[table["stereotype"].isin(["women", "men"])]
     for level, part in table.groupby("level", sort=False):
-        found = _differences(part, part["stereotype"] == "women")
         what = f"B of entities expected of women against those of men ({level})"
-        yield {"study": "srinivasan2021", "measured": what, "of": "entities", **found}
+        labels = {"study": "srinivasan2021", "measured": what, "of": "entities"}
+        yield labels | _differences(part, part["stereotype"] == "women")
 
 
 def _words(first: Audit, second: Audit) -> Iterator[dict[str, Any]]:
@@ -97,27 +91,25 @@ def _words(first: Audit, second: Audit) -> Iterator[dict[str, Any]]:
     if table.empty:
         return
     for (facet, group, name), part in table.groupby(["level", "group", "bias_type"], sort=False):
-        found = _differences(part, part["kind"] == "0")
-        what = f"{facet}, {group}: {name}"
-        yield {"study": "hamidieh2023", "measured": what, "of": "words", **found}
+        labels = {"study": "hamidieh2023", "measured": f"{facet}, {group}: {name}", "of": "words"}
+        yield labels | _differences(part, part["kind"] == "0")
 
 
 def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Iterator[dict[str, Any]]:
-    heads = {"matching": MATCH, "contrastive": ENCODE}
-    for head, part in zip(heads, ("captions by matching logit", "captions by cosine"), strict=True):
-        if not all((each.scores["part"] == part).any() for each in (first, second)):
+    models = {f"{at}: {audit.audited.name}": audit for at, audit in enumerate((first, second))}
+    parts = {"matching": "captions by matching logit", "contrastive": "captions by cosine"}
+    for head, part in parts.items():
+        if not all((audit.scores["part"] == part).any() for audit in models.values()):
             continue
-        owns = {f"{at}: {each.own.given}": each.own for at, each in enumerate((first, second))}
-        ways = [
-            selection.Way(label, head, True, own.registered, own.registered)
-            for label, own in owns.items()
-        ]
-        given = selection.inputs(first.profile)
-        found = selection.run(ways, given, lambda way: owns[way.model].model, store)  # noqa: B023
-        scores = selection.selection_scores(found, n_resamples=0)
+        ways = [selection.Way(label, head, True, label, label) for label in models]
+        given, load = selection.inputs(first.profile), lambda way: models[way.model].audited.model
+        result = selection.run(ways, given, load, store)
+        scores = selection.selection_scores(result, n_resamples=0)
         overall = scores[(scores["test"] == "overall") & (scores["statistic"] == "vlbs")]
-        values = dict(zip(("first", "second"), overall["value"], strict=True))
-        (row,) = selection.paired_tests(found, "vlbs").to_dict("records")
-        bounds = {"p_value": row["p_high"], **{name: row[name] for name in ("low", "high", "n")}}
-        what = {"measured": f"vlbs, {part}", "value": row["difference"], "of": "images"}
-        yield {"study": "zhou2022", **what, **values, **bounds}
+        (row,) = selection.paired_tests(result, "vlbs").to_dict("records")
+        yield {
+            **{"study": "zhou2022", "measured": f"vlbs, {part}", "of": "images"},
+            **dict(zip(("first", "second"), overall["value"], strict=True)),
+            **{name: row[name] for name in ("low", "high", "n")},
+            **{"value": row["difference"], "p_value": row["p_high"]},
+        }

@@ -1,4 +1,4 @@
-"""Does the model look? Right captions against swapped ones, before anything is made of pictures."""
+"""Does the model look at the pictures? Right captions against swapped ones, before any score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,24 +8,25 @@ import numpy as np
 import pandas
 
 from biaslib import inference, runtime
-from biaslib.models.capabilities import ENCODE, FILL_WITH_IMAGES, MATCH
+from biaslib.audit._folder import OwnFolder
+from biaslib.models import REGISTRY
+from biaslib.models.capabilities import ENCODE, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from biaslib.models.images import Pictures
 from biaslib.studies import study2_masked as masked
 from biaslib.studies import study4_captions as selection
-from biaslib.studies.own_model._folder import OwnFolder
 
-__all__ = ["HEADS", "Looking", "caption_check", "choices", "describe", "looking", "word_check"]
+__all__ = ["HEADS", "GroundingCheck", "caption_check", "check_grounding", "choices", "word_check"]
 
 HEADS = {MATCH: "matching", ENCODE: "contrastive", FILL_WITH_IMAGES: "masked words"}
 """By capability: what is asked in the check."""
 
-TO_BE_SEEN = 0.5
-"""What a model that does not look gets right, whatever it prefers to say or to see."""
+BY_CHANCE = 0.5
+"""The share that a model gets right which does not look, whatever caption it prefers."""
 
 
 @dataclass(frozen=True)
-class Looking:
-    """What a check of grounding found.
+class GroundingCheck:
+    """The result of a check of grounding.
 
     Attributes
     ----------
@@ -52,25 +53,25 @@ class Looking:
         return self.right / self.n
 
     @property
-    def looks(self) -> bool:
+    def passed(self) -> bool:
         """Whether the whole interval lies above one half."""
-        return self.low > TO_BE_SEEN
+        return self.low > BY_CHANCE
 
     def __str__(self) -> str:
-        found = f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}) of {self.n} swapped pairs"
-        verdict = "looks at pictures" if self.looks else "was not seen to look at pictures"
-        return f"{self.head}: {verdict}, right in {found}; a model that does not look gets 50%"
+        share = f"{self.share:.0%} ({self.low:.0%} to {self.high:.0%}) of {self.n} swapped pairs"
+        result = "looks at pictures" if self.passed else "was not seen to look at pictures"
+        return f"{self.head}: {result}, right in {share}; a model that does not look gets 50%"
 
 
-def looking(
-    own: Any, profile: str, store: runtime.Store | None, folder: OwnFolder | None = None
-) -> dict[str, Looking]:
+def check_grounding(
+    model: Any, profile: str, store: runtime.Store | None, folder: OwnFolder | None = None
+) -> dict[str, GroundingCheck]:
     """Check every way in which a model can be asked about pictures.
 
     Parameters
     ----------
-    own
-        The model.
+    model
+        With capabilities, a name and a revision.
     profile
         Whose pictures and captions.
     store
@@ -81,20 +82,20 @@ def looking(
     Returns
     -------
     dict
-        By what was asked: see :data:`HEADS`. What the model cannot be asked is not there.
+        By what was asked: see :data:`HEADS`. What the model cannot be asked is left out.
     """
     if folder is not None and folder.captions is None:
         return {}
-    there = getattr(own.model, "capabilities", ())
-    found = {}
-    heads = [HEADS[each] for each in (MATCH, ENCODE) if each in there]
+    able = getattr(model, "capabilities", ())
+    checks = {}
+    heads = [HEADS[capability] for capability in (MATCH, ENCODE) if capability in able]
     if heads:
-        pictures, said, dataset = _study4(profile) if folder is None else folder.captions
+        pictures, captions, dataset = _study4(profile) if folder is None else folder.captions
         for head in heads:
-            found[head] = caption_check(own.model, head, pictures, said, dataset, store)
-    if FILL_WITH_IMAGES in there and folder is None:
-        found["masked words"] = word_check(own, profile, store)
-    return found
+            checks[head] = caption_check(model, head, pictures, captions, dataset, store)
+    if FILL_WITH_IMAGES in able and folder is None:
+        checks["masked words"] = word_check(model, profile, store)
+    return checks
 
 
 def _study4(profile: str) -> tuple[Pictures, list[str], str]:
@@ -112,7 +113,7 @@ def caption_check(
     captions: Sequence[str],
     dataset: str = "",
     store: runtime.Store | None = None,
-) -> Looking:
+) -> GroundingCheck:
     r"""Count pairs of pictures whose captions fit better as they are than swapped.
 
     .. math:: s(i, c_i) + s(j, c_j) > s(i, c_j) + s(j, c_i)
@@ -163,41 +164,45 @@ def _both(pairs: np.ndarray):
         yield second, first
 
 
-def _counted(head: str, scores: np.ndarray, dataset: str) -> Looking:
+def _counted(head: str, scores: np.ndarray, dataset: str) -> GroundingCheck:
     """Count rows of own and swapped scores, (2 p, 2)."""
     gain = (scores[:, 0] - scores[:, 1]).reshape(-1, 2).sum(axis=1)
     tied = np.abs(gain) <= selection.TOLERANCE
     right, n = float((gain > 0)[~tied].sum() + tied.sum() / 2), len(gain)
     interval = inference.proportion_interval(int(right), n)
-    return Looking(head, right, n, interval.low, interval.high, dataset)
+    return GroundingCheck(head, right, n, interval.low, interval.high, dataset)
 
 
-def word_check(own: Any, profile: str, store: runtime.Store | None) -> Looking:
+def word_check(model: Any, profile: str, store: runtime.Store | None) -> GroundingCheck:
     """Count pairs of pictures whose entities are more likely with their own picture than swapped.
 
     As :func:`caption_check`, of masked words: the caption says "person", and both entities could
     stand in it.
     """
-    asked = {"model": own.registered, "per_agent": 1, "view": "visible", "pictured": None}
-    given = masked.readable(masked.inputs(profile, only_sound=True, **asked), own.model)
+    options = {"model": masked_name(model), "per_agent": 1, "view": "visible", "pictured": None}
+    given = masked.readable(masked.inputs(profile, only_sound=True, **options), model)
     if given.images is None:
         raise FileNotFoundError("there are no pictures of entities: nothing can be swapped")
-    chosen, names = choices(own.model), given.entities["entity"].tolist()
-    problems = masked.tokenizer_problems(own.model, names, chosen.pieces)
+    chosen, names = choices(model), given.entities["entity"].tolist()
+    problems = masked.tokenizer_problems(model, names, chosen.pieces)
     entities = masked.sound_entities(given.entities, problems)
-    found = masked.answers(own.model, entities, given.images, chosen, store)
-    return _counted("masked words", _swapped_words(found, entities), given.dataset)
+    answers = masked.answers(model, entities, given.images, chosen, store)
+    return _counted("masked words", _swapped_words(answers, entities), given.dataset)
+
+
+def masked_name(model: Any) -> str:
+    """Return the registered name whose images and text model study 2 takes for a model."""
+    return model.name if model.name in REGISTRY else "bert"
 
 
 def choices(model: Any) -> masked.Choices:
     """Return how entities of several pieces are asked for: as a chain, if a model writes."""
-    writes = "give likelihoods of texts" in getattr(model, "capabilities", ())
-    return masked.Choices(pieces="chain" if writes else "")
+    return masked.Choices(pieces="chain" if LIKELIHOOD in model.capabilities else "")
 
 
-def _swapped_words(found: pandas.DataFrame, entities: pandas.DataFrame) -> np.ndarray:
+def _swapped_words(answers: pandas.DataFrame, entities: pandas.DataFrame) -> np.ndarray:
     """Return rows (own, swapped) of pairs of pictures that show different entities of a verb."""
-    shown = found[(found["image"] != "") & (found["agent"] == "person")]
+    shown = answers[(answers["image"] != "") & (answers["agent"] == "person")]
     rows = []
     frames = entities.set_index("entity")["frame"].str.replace(r" an? \{entity\}", "", regex=True)
     for _, group in shown.groupby(shown["entity"].map(frames), sort=False):
@@ -208,13 +213,3 @@ def _swapped_words(found: pandas.DataFrame, entities: pandas.DataFrame) -> np.nd
     if not rows:
         raise ValueError("no two pictures show different entities: nothing can be swapped")
     return np.array(rows)
-
-
-def describe(found: dict[str, Looking]) -> pandas.DataFrame:
-    """Return the checks as a table: *asked*, *share*, *low*, *high*, *n*, *looks*, *dataset*."""
-    columns = ["asked", "share", "low", "high", "n", "looks", "dataset"]
-    rows = [
-        (each.head, each.share, each.low, each.high, each.n, each.looks, each.dataset)
-        for each in found.values()
-    ]
-    return pandas.DataFrame(rows, columns=columns)

@@ -59,7 +59,7 @@ def contrast(
     >>> found["value"], found["p_value"], found["n"]
     (3.0, 0.1, 6)
     """
-    x, y = (np.asarray(each, dtype=float) for each in (first, second))
+    x, y = (np.asarray(scores, dtype=float) for scores in (first, second))
     test = inference.permutation_test(x, y, alternative="two-sided", rng=seed)
 
     def difference(of_x: np.ndarray, of_y: np.ndarray) -> np.ndarray:
@@ -125,36 +125,31 @@ def portrait_contrast(
     >>> round(found["value"], 2), round(found["p_value"], 2), found["n_units"]
     (1.39, 0.67, 4)
     """
-    lists = [np.asarray(each, dtype=float) for each in (first, second)]
-    lists = [each / each.std(axis=1, ddof=1, keepdims=True) for each in lists]
+    lists = [np.asarray(scores, dtype=float) for scores in (first, second)]
+    lists = [scores / scores.std(axis=1, ddof=1, keepdims=True) for scores in lists]
     inside = np.asarray(members, bool)
-    values = [each[:, inside].mean(1) - each[:, ~inside].mean(1) for each in lists]
-    sides = [pandas.factorize(np.asarray(units)[side])[0] for side in (inside, ~inside)]
+    sides = (inside, ~inside)
+    persons = [pandas.factorize(np.asarray(units)[side])[0] for side in sides]
     apart = lists[0].mean(0) - lists[1].mean(0)
     people = [
-        np.bincount(unit, apart[side]) / np.bincount(unit)
-        for unit, side in zip(sides, (inside, ~inside), strict=True)
+        np.bincount(person, apart[side]) / np.bincount(person)
+        for person, side in zip(persons, sides, strict=True)
     ]
     test = inference.permutation_test(*people, alternative="two-sided", rng=seed)
-    n_units = [len(each) for each in people]
-    sums = [
-        [np.stack([np.bincount(unit, row) for row in each[:, side]]) for each in lists]
-        for unit, side in zip(sides, (inside, ~inside), strict=True)
-    ]
-    sizes = [np.bincount(unit) for unit in sides]
 
-    def difference(of_first, of_second, of_inside, of_outside) -> np.ndarray:
-        drawn = [of_first / of_first.sum(0), of_second / of_second.sum(0)]
+    def difference(of_first, of_second, *of_people) -> np.ndarray:
+        t = lists[0].T @ (of_first / of_first.sum(0)) - lists[1].T @ (of_second / of_second.sum(0))
         means = [
-            ((part[0].T @ drawn[0] - part[1].T @ drawn[1]) * of).sum(0) / (size @ of)
-            for part, size, of in zip(sums, sizes, (of_inside, of_outside), strict=True)
+            (t[side] * of[person]).sum(0) / of[person].sum(0)
+            for side, person, of in zip(sides, persons, of_people, strict=True)
         ]
         return means[0] - means[1]
 
-    found = contrast(*values, 0, seed)
-    low, high = _bounds(difference, [*map(len, lists), *n_units], n_resamples, seed)
-    both = {"low": low, "high": high, "p_value": max(found["p_value"], test.p_value)}
-    return found | both | {"n_units": sum(n_units)}
+    sizes = [*map(len, lists), *map(len, people)]
+    low, high = _bounds(difference, sizes, n_resamples, seed)
+    of_words = contrast(*(z[:, inside].mean(1) - z[:, ~inside].mean(1) for z in lists), 0, seed)
+    both = {"low": low, "high": high, "p_value": max(of_words["p_value"], test.p_value)}
+    return of_words | both | {"n_units": sum(map(len, people))}
 
 
 def _bounds(statistic, sizes: list[int], n_resamples: int, seed: int) -> tuple[float, float]:
@@ -317,7 +312,7 @@ def _any_words(sets: grounded.EmbeddedSets, every) -> tuple[dict, dict]:
 def _of_same_people(sets: grounded.EmbeddedSets, every) -> tuple[dict, dict]:
     """Return pools beside the pictures of X and of Y, of tests that share words of X."""
     people = set(sets.words["X"])
-    same = [each for each in every if people & set(each.words["X"])]
+    same = [other for other in every if people & set(other.words["X"])]
     pools = [_others(sets, same, (f"A{context}", f"B{context}")) for context in "xy"]
     both = [word for word in pools[0] if word in pools[1]]
     return tuple({word: pool[word] for word in both} for pool in pools)

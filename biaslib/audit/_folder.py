@@ -1,0 +1,308 @@
+"""Pictures and labels of one's own: a folder with ``labels.csv``, checked before a model is asked.
+
+``labels.csv`` has a row a picture: *file*, its path below the folder; *person*, who is in it
+(several pictures of one person are one unit); any columns with groups, such as *gender*, *race* and
+*age*; and, for the check of grounding, *caption*, what the picture shows. These three names may be
+written in capitals. Labels that nobody can tell apart are one group
+(:func:`biaslib.runtime.cleaned`), those that look alike are two, and noted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+from biaslib import runtime
+from biaslib.datasets import DataError
+from biaslib.datasets._image_files import is_hidden
+from biaslib.models.images import Pictures, check_images, pictures
+from biaslib.studies import study3_clip_audit as clip_audit
+
+__all__ = ["LABELS", "OwnFolder", "read_folder"]
+
+LABELS = "labels.csv"
+NO_GROUPS = ("file", "person", "caption")
+FEWEST = 5
+"""People that every group needs: of fewer an interval says nothing."""
+
+FOR_INTERSECTION = 10
+"""People that every intersection of two columns needs, or it is left out and named."""
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif")
+
+
+@dataclass(frozen=True)
+class OwnFolder:
+    """Pictures of people with their groups.
+
+    Attributes
+    ----------
+    name
+        Of the folder.
+    people
+        One row a picture, as in ``labels.csv``.
+    groups
+        The columns that name groups.
+    pictures
+        In the same order.
+    notes
+        What a reader has to know of the data.
+    """
+
+    name: str
+    people: pandas.DataFrame
+    groups: tuple[str, ...]
+    pictures: Pictures
+    notes: tuple[str, ...] = ()
+
+    def counts(self) -> pandas.DataFrame:
+        """Count pictures and people: *column*, *group*, *pictures*, *people*; intersections too."""
+        rows = []
+        for name, facet in self._all_facets().items():
+            for labels, part in self.people.groupby(facet, sort=False):
+                rows.append((name, " x ".join(labels), len(part), part["person"].nunique()))
+        return pandas.DataFrame(rows, columns=["column", "group", "pictures", "people"])
+
+    def _all_facets(self) -> dict[str, list[str]]:
+        """Return the columns, and the intersections of the first one with the others."""
+        crossed = {f"{self.groups[0]} x {name}": [self.groups[0], name] for name in self.groups[1:]}
+        return {name: [name] for name in self.groups} | crossed
+
+    def facets(self) -> dict[str, str | list[str]]:
+        """Return the columns, and their intersections whose groups are large enough."""
+        smallest = self.counts().groupby("column")["people"].min()
+        return {
+            name: name if name in self.groups else facet
+            for name, facet in self._all_facets().items()
+            if name in self.groups or smallest[name] >= FOR_INTERSECTION
+        }
+
+    def inputs(self, innocent: pandas.DataFrame, lower_case: bool) -> clip_audit.Inputs:
+        """Return the pictures as study 3 reads them."""
+        labels = {name: tuple(dict.fromkeys(self.people[name])) for name in self.groups}
+        first = labels[self.groups[0]]
+        return clip_audit.Inputs(
+            profile="own",
+            dataset=self.name,
+            model={},
+            people=self.people,
+            portraits=self.pictures,
+            words=clip_audit.words(),
+            facets=self.facets(),
+            labels=labels,
+            gender=(first[0], first[1]),
+            k=max(1, len(self.people) // 10),
+            innocent=innocent,
+            captions=dict,
+            crops=dict,
+            lower_case=lower_case,
+            units=pandas.factorize(self.people["person"])[0],
+            unit_name="people",
+            no_captions=f"{self.name} is a folder of pictures without a corpus of captions",
+        )
+
+    @property
+    def captions(self) -> tuple[Pictures, list[str], str] | None:
+        """Pictures, their captions and the folder's name; None without a column *caption*."""
+        if "caption" not in self.people:
+            return None
+        return self.pictures, self.people["caption"].tolist(), self.name
+
+
+def read_folder(folder: str | Path) -> OwnFolder:
+    """Read and check a folder of pictures with ``labels.csv``.
+
+    Parameters
+    ----------
+    folder
+        With ``labels.csv``: a column *file*, one or more columns with groups, and if you like
+        *person* and *caption*. Without *person* every picture is taken for another person.
+
+    Raises
+    ------
+    DataError
+        If there is no folder, or no ``labels.csv`` in it; labels and files do not match, a row
+        names more than one picture, a label is empty or a word for a missing value such as ``nan``,
+        a picture is damaged or there twice, a column has one group, or a group has fewer than
+        :data:`FEWEST` people; the message counts and names them, and the error has file, row and
+        word.
+    """
+    folder = _with_labels(Path(folder).expanduser())
+    table = folder / LABELS
+    people, wrong = runtime.read_table(table, DataError)
+    if wrong:
+        line, what = next(iter(wrong.items()))
+        problem = f"line {line} of {table} is no row of the table: {what}"
+        raise DataError(problem, path=table, row=line)
+    people, notes = _named(people, table), []
+    groups = _groups(people, table)
+    people = people.assign(file=_as_on_disk(people["file"], folder))
+    _require_files(people["file"], table)
+    if "person" not in people:
+        notes.append("no column person: each picture counts as a person")
+        people = people.assign(person=people["file"])
+    for column in groups:
+        _require_sound_groups(people, column, table)
+    people = people.reset_index(drop=True)
+    shown = _readable([folder / name for name in people["file"]])
+    own = OwnFolder(folder.resolve().name, people, groups, shown)
+    notes += [
+        f"the column {column} has names that look alike and are counted apart: "
+        f"{' and '.join(map(repr, names))}. If they are one, write them alike"
+        for column in (*groups, "person")
+        for names in runtime.look_alikes(people[column])
+    ]
+    notes += [
+        f"the intersection {name} is left out: one of its groups has fewer than "
+        f"{FOR_INTERSECTION} people"
+        for name in dict.fromkeys(own.counts()["column"])
+        if name not in own.facets()
+    ]
+    return replace(own, notes=tuple(notes))
+
+
+def _refuse(
+    problem: str, table: Path, cells: pandas.Series | None = None, word: Any = None
+) -> None:
+    """Raise an error that knows the table, and the line and word of the first of some cells."""
+    if cells is None:
+        raise DataError(problem, path=table, word=word)
+    raise DataError(problem, path=table, row=int(cells.index[0]), word=cells.iloc[0])
+
+
+def _with_labels(folder: Path) -> Path:
+    """Return the folder; that of ``labels.csv`` where the file itself is given."""
+    if folder.name.lower() == LABELS and folder.is_file():
+        return folder.parent
+    if not folder.exists():
+        _refuse(f"{folder} is not there; check the path", folder)
+    if not folder.is_dir():
+        _refuse(f"{folder} is a file; give the folder that holds {LABELS}", folder)
+    if not (folder / LABELS).is_file():
+        _refuse(
+            f"{folder} has no {LABELS}: a table with a row a picture, its path below the folder in "
+            "the column file, and columns with groups, such as gender and age",
+            folder / LABELS,
+        )
+    return folder
+
+
+def _named(people: pandas.DataFrame, table: Path) -> pandas.DataFrame:
+    """Return the table with clean cells and names of columns, of which each needs one.
+
+    Empty columns without a name, of commas at the end, go. Names of files stay as they are.
+    """
+    names = [runtime.cleaned(name) for name in people]
+    names = [name.lower() if name.lower() in NO_GROUPS else name for name in names]
+    people = people.set_axis(names, axis=1).map(str.strip)
+    people = people.loc[:, (people.columns != "") | (people != "").any().to_numpy()]
+    if "" in people:
+        _refuse(f"a column of {LABELS} has no name in the first line: give it one", table)
+    if len(twice := people.columns[people.columns.duplicated()]):
+        problem = f"{LABELS} has the column {twice[0]!r} twice: rename or remove one of them"
+        _refuse(problem, table, word=twice[0])
+    clean = {name: people[name].map(runtime.cleaned) for name in people if name != "file"}
+    return people.assign(**clean)
+
+
+def _groups(people: pandas.DataFrame, table: Path) -> tuple[str, ...]:
+    """Return the columns with groups; refuse a table without any, and empty cells."""
+    if "file" not in people:
+        _refuse(
+            f"{table} has no column file, with each picture's path: its first line is "
+            f"{','.join(map(str, people.columns))!r}, and should be like 'file,person,gender', "
+            "with commas",
+            table,
+            word="file",
+        )
+    groups = tuple(name for name in people if name not in NO_GROUPS)
+    if not groups:
+        _refuse(f"{table} has no column with groups: add one, such as gender, race or age", table)
+    for name in people:
+        empty = people[name][people[name].isin(runtime.MISSING)]
+        if len(empty):
+            word = f", such as {empty.iloc[0]!r}" if empty.iloc[0] else ""
+            _refuse(
+                f"the column {name} of {LABELS} is empty{word} in {_some(empty.index, 'line')}: "
+                "fill it in, with another word if it is a group, or leave these pictures out",
+                table,
+                empty,
+            )
+    return groups
+
+
+def _as_on_disk(files: pandas.Series, folder: Path) -> pandas.Series:
+    """Return names as the disk has them: an umlaut can be one character there and two here."""
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+    on_disk = {runtime.cleaned(name): name for name in names} | {name: name for name in names}
+    return files.map(lambda name: on_disk.get(name) or on_disk.get(runtime.cleaned(name), name))
+
+
+def _require_files(files: pandas.Series, table: Path) -> None:
+    """Refuse rows whose picture is not one file below the folder, and pictures without a row."""
+    folder, paths = table.parent, files.map(Path)
+    checks = {
+        "names several pictures: give every picture a row": files.str.contains(r"[;|\n]"),
+        "is not below the folder": paths.map(lambda path: path.is_absolute() or ".." in path.parts),
+        "is there twice: keep one row a picture": files.duplicated(),
+        "is not there: correct the column file, or leave the row out": paths.map(
+            lambda path: not (folder / path).is_file()
+        ),
+    }
+    for problem, wrong in checks.items():
+        if wrong.any():
+            cells = files[wrong]
+            _refuse(f"{_some(cells, 'file')} of {LABELS} {problem}", table, cells)
+    below = (path.relative_to(folder) for path in folder.rglob("*"))
+    shown = {p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not is_hidden(p)}
+    if left := sorted(shown - {path.as_posix() for path in paths}):
+        problem = f"{_some(left, 'picture')} without a row in {LABELS}: add rows, or move them away"
+        _refuse(problem, table, word=left[0])
+
+
+def _require_sound_groups(people: pandas.DataFrame, column: str, table: Path) -> None:
+    """Refuse a person in two groups of a column, a column of one group, and small groups."""
+    labels = people.groupby("person", sort=False)[column].unique()
+    several = labels[labels.map(len) > 1]
+    if len(several):
+        _refuse(
+            f"{_some(several.index, 'person')} of {LABELS} has more than one label in the column "
+            f"{column}, {runtime.first_few([*map(repr, several.iloc[0])])}: a person counts once. "
+            "Correct the labels, or keep this person's pictures of one",
+            table,
+            word=several.index[0],
+        )
+    sizes = people.groupby(column, sort=False)["person"].nunique()
+    if len(sizes) < 2:
+        problem = f"the column {column} has one group only, {sizes.index[0]!r}: add another one"
+        _refuse(f"{problem}, or remove the column", table, word=column)
+    small = sizes[sizes < FEWEST]
+    if len(small):
+        named = runtime.first_few([f"{name!r} ({n})" for name, n in small.items()], 3)
+        problem = f"the column {column} has groups of fewer than {FEWEST} people: {named}"
+        advice = "add pictures, join groups, or leave these out"
+        _refuse(f"{problem}: {advice}", table, word=small.index[0])
+
+
+def _readable(paths: Sequence[Path]) -> Pictures:
+    """Return pictures that open, each once."""
+    problems = check_images(paths)
+    if len(problems):
+        first = "; ".join(problems["problem"].head(3))
+        problem = f"{len(problems)} of {len(paths)} pictures cannot be used: {first}"
+        _refuse(f"{problem}. Replace them, or remove their rows", problems["path"].iloc[0])
+    shown = pictures(paths)
+    ids = pandas.Series(shown.ids, index=paths)
+    if len(twice := ids.index[ids.duplicated(keep=False)]):
+        names = _some([path.name for path in twice], "file")
+        _refuse(f"{names} hold the same picture as another one: keep one of each", twice[0])
+    return shown
+
+
+def _some(names: Sequence[Any], what: str, most: int = 3) -> str:
+    """Return how many there are, and the first of them."""
+    first = runtime.first_few([repr(str(name)) for name in names], most)
+    plural = "" if len(names) == 1 else "s"
+    return f"{len(names)} {what}{plural}" + (f" ({first})" if first else "")

@@ -1,0 +1,128 @@
+"""What several chapters show: names of tests, p-values with bounds, tables of what data lack."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas
+
+from biaslib import inference
+from biaslib.display._text import p_cell
+
+TESTS = {
+    "C3": "C3 EA/AA names, pleasant",
+    "C6": "C6 men/women, career/family",
+    "C8": "C8 science/arts, men/women",
+    "C11": "C11 men/women, pleasant",
+    "C12": "C12 EA/AA names, career/family",
+    "C13": "C13 EA/AA names, science/arts",
+    "DB-competent-gender": "DB-competent, men/women",
+    "DB-likeable-gender": "DB-likeable, men/women",
+    "occupation-gender": "occupation, men/women",
+    "DB-competent-race": "DB-competent, EA/AA names",
+    "DB-likeable-race": "DB-likeable, EA/AA names",
+    "occupation-race": "occupation, EA/AA names",
+    "ABW": "ABW angry Black woman",
+}
+"""The tests by name and in our words; EA/AA: European American and African American."""
+
+LEVEL = 0.05
+"""The level that tables compare p-values with."""
+
+DOSE_COLOURS = {0: "0.45", 1: "C9", 3: "C4"}
+"""The colour of a planted world's strength of bias, the same in every figure of the book."""
+
+
+def undecided(low: float, high: float) -> bool:
+    """Say whether bounds of a p-value leave open whether it is below .05.
+
+    >>> undecided(0.04, 0.06), undecided(0.04, 0.05), undecided(0.05, 0.06)
+    (True, True, False)
+    """
+    return low < LEVEL <= high
+
+
+def bounded_p(p_value: float, low: float, high: float) -> str:
+    """Return a p-value for a column that says what it is; its bounds if they are undecided.
+
+    >>> bounded_p(0.0123, 0.0121, 0.0125)
+    '.012'
+    >>> bounded_p(0.05, 0.0408, 0.0601)  # rounded outwards
+    '.040 to .061'
+    """
+    if undecided(low, high):
+        ends = math.floor(round(1e3 * low, 6)), math.ceil(round(1e3 * high, 6))
+        return " to ".join(f"{end / 1e3:.3f}".removeprefix("0") for end in ends)
+    return p_cell(p_value)
+
+
+def p_cells(
+    p_values: Iterable[float],
+    lows: Iterable[float],
+    highs: Iterable[float],
+    method: str | None = None,
+) -> list[str]:
+    """Return p-values for a column, with the bounds of those that these leave undecided.
+
+    With a method of :func:`biaslib.inference.adjust` the p-values are corrected ones, and the
+    bounds are not: corrected alike, they bound the corrected p-values.
+
+    >>> p_cells([0.02, 0.9], [0.02, 0.9], [0.03, 0.9])
+    ['.020', '.900']
+    >>> p_cells([0.04, 0.9], [0.02, 0.9], [0.03, 0.9], "holm")
+    ['.040 to .060', '.900']
+    """
+    if method is not None:
+        lows, highs = (inference.adjust(list(each), method) for each in (lows, highs))
+    return [bounded_p(*each) for each in zip(p_values, lows, highs, strict=True)]
+
+
+def minus_signs(text: str) -> str:
+    """Return text with true minus signs before numbers.
+
+    >>> minus_signs("0.084 [-0.066, 0.215], VL-BERT")
+    '0.084 [−0.066, 0.215], VL-BERT'
+    """
+    return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
+
+
+def there_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
+    """Return what a chapter asks for, and how much of it is there.
+
+    Parameters
+    ----------
+    rows
+        What it is, how many are asked for, how many are there, and what is missing or instead.
+
+    Examples
+    --------
+    >>> there_table([("images", 72, 70, "tie, woman: 2 missing")]).values.tolist()
+    [['images', '70 of 72', 'tie, woman: 2 missing']]
+    """
+    told = [(what, f"{there:,} of {asked:,}", note or "–") for what, asked, there, note in rows]
+    return pandas.DataFrame(told, columns=["asked for", "there", "what is missing"])
+
+
+def require_paper(scores: pandas.DataFrame) -> None:
+    """Refuse planted scores where printed ones stand beside them.
+
+    Raises
+    ------
+    ValueError
+        If *profile* is not ``paper`` throughout: planted and printed numbers share no table.
+    """
+    if "profile" not in scores or (scores["profile"] != "paper").any():
+        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")
+
+
+def light(name: str, low: float, high: float):
+    """Return a part of a palette, such as one whose shades are light enough for black ink.
+
+    A dark page turns figures round: then the cells are dark and the ink is white, with as much
+    contrast.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(name, colormaps[name](np.linspace(low, high, 129)))
