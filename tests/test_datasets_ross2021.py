@@ -162,7 +162,7 @@ def test_with_a_picture_at_every_link_every_test_runs_at_all_its_levels(tmp_path
     assert set(errors["kind"]) == {"image is missing"}
     assert set(errors["what"]) == NO_LINK
     printed = published.table("ross2021", 1).query("source == 'google'").set_index("test")["images"]
-    counted = study.image_counts(every).set_index("test")["images"]
+    counted = plots.image_counts(every).set_index("test")["images"]
     lacking = printed.reindex(counted.index) - counted
     assert lacking[lacking != 0].to_dict() == {"C13": 1, "occupation-gender": 11}  # without a link
     for sets in every["lxmert"]:
