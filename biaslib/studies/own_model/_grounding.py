@@ -185,7 +185,7 @@ def word_check(own: Any, profile: str, store: runtime.Store | None) -> Looking:
     chosen, names = choices(own.model), given.entities["entity"].tolist()
     problems = masked.tokenizer_problems(own.model, names, chosen.pieces)
     entities = masked.sound_entities(given.entities, problems)
-    found = masked.answers(own.model, entities, given.images, chosen, store)
+    found = masked.masked_log_probs(own.model, entities, given.images, chosen, store)
     return _counted("masked words", _swapped_words(found, entities), given.dataset)
 
 
