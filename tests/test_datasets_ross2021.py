@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 
-import numpy as np
 import pytest
 from PIL import Image
 from support import released
@@ -167,13 +166,6 @@ def test_with_a_picture_at_every_link_every_test_runs_at_all_its_levels(tmp_path
     assert lacking[lacking != 0].to_dict() == {"C13": 1, "occupation-gender": 11}  # without a link
     for sets in every["lxmert"]:
         assert where_shown(sets) == LISTS.get(sets.test, LISTS["any"])
-    one = [
-        sets
-        for sets in every["lxmert"]
-        if (sets.test, sets.level) == ("DB-likeable-race", "sentence")
-    ]
-    scores = study.run(Flat("lxmert"), one, (1, 2, 3), n_bootstrap=0, p_values=False)
-    assert scores["value"].notna().all()
 
 
 WHOLE = ({"word"}, {"sentence, contextual"})
@@ -202,20 +194,6 @@ def fill(root):
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 4), (number % 256, number // 256, 9)).save(path, "png")
     return len(set(names))
-
-
-class Flat:
-    """A model whose embeddings depend on text and picture alone."""
-
-    revision = "1"
-
-    def __init__(self, name):
-        self.name = name
-
-    def embed(self, texts, images, level, **options):
-        paths = map(images.name, range(len(images)))
-        seeds = [sum(map(ord, text + path)) for text, path in zip(texts, paths, strict=True)]
-        return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds])
 
 
 def test_our_release_runs_at_all_its_levels_and_what_is_odd_is_told(ours):

@@ -334,11 +334,6 @@ def test_a_released_test_becomes_stimuli_with_its_own_name(released):
     assert sets.rows["text"].tolist() == sets.rows["word"].tolist()
     names = [Path(sets.images.name(image)).name for image in sets.rows["image"]]
     assert names[:4] == ["m_0.png", "m_1.png", "m_2.png", "m_3.png"]
-
-
-def test_a_set_without_an_image_is_named(released):
-    test = datasets.grounded_test(released)
-    pairs, _ = datasets.images_of(test, released.parents[3] / "images" / "google")
     with pytest.raises(ValueError, match="test weat6 has no image left in Ax, By"):
         study.image_stimuli([(test, pairs[~pairs["set"].isin(["Ax", "By"])])])
 

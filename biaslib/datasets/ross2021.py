@@ -126,7 +126,7 @@ def tests_on_disk(sources: Iterable[str | Path], names: Sequence[str]) -> TestsO
     ----------
     sources
         Of :data:`SOURCES`, in the folder :func:`biaslib.runtime.data_folder` of ``ross2021``; or
-        a folder of one's own with a folder a test, as :func:`user_test` reads it.
+        a folder of one's own with a folder a test, as :func:`biaslib.datasets.user_test` reads it.
     names
         Tests, by our names (the values of :data:`TESTS`).
 
