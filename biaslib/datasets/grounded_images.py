@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas
 
@@ -82,8 +82,8 @@ class GroundedTest:
 def grounded_test(path: str | Path) -> GroundedTest:
     """Read a test as the authors released it: one JSON object with captions and images.
 
-    Known and unknown errors are listed in ``problems`` and repaired only where the repair is
-    certain: a caption number given as text is taken as a number. Of an image that a set lists
+    Known and unknown errors are listed in ``problems``. A caption number given as text, or outside
+    of a list, is taken as one. Of an image that a set lists
     twice with other captions the last counts, as in the authors' own code, and a note says so.
 
     Parameters
@@ -99,19 +99,13 @@ def grounded_test(path: str | Path) -> GroundedTest:
     """
     path = require_path(path, "path")
     content, notes = _json(path)
-    if not isinstance(content, dict):
-        raise DataError(f"{path} is not one JSON object; see a released file", path=path)
     content = {"dataset_dir": "", "contextual_words": []} | content
     name, dataset, folder = (
         _value(path, content, str, key) for key in ("test_name", "dataset", "dataset_dir")
     )
     name, levels = name.removeprefix("sent-"), _texts(path, content, "test_types")
     if not levels or not set(levels) <= set(TEST_TYPES):
-        raise DataError(
-            f"{path}: test_types: {levels} is not one or more of {', '.join(TEST_TYPES)}",
-            path=path,
-            word="test_types",
-        )
+        raise _wrong(path, "test_types", f"{levels} is not one or more of {TEST_TYPES}")
     words = [cleaned(word) for word in _texts(path, content, "contextual_words")]
     labels = {role: _value(path, content, str, key, "category") for key, role in ROLES.items()}
     captions, pairs, wrong = _read_sets(content, words, path)
@@ -260,7 +254,7 @@ def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
     return table.assign(share=table["images_left"] / table["n_images"]).reset_index()
 
 
-def _json(path: Path) -> tuple[Any, list[tuple]]:
+def _json(path: Path) -> tuple[dict, list[tuple]]:
     """Return what a file holds, and notes on images that an object lists more than once."""
     repeated: list[tuple] = []
 
@@ -282,32 +276,27 @@ def _json(path: Path) -> tuple[Any, list[tuple]]:
     try:
         content = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
         json.dumps(content, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path} is not one JSON object: {error.msg} in line {error.lineno}, column "
-            f"{error.colno}; a released file holds a single object",
-            path=path,
-            row=error.lineno,
-        ) from error
+        if not isinstance(content, dict):
+            raise ValueError("it holds something else")
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{path} is not one JSON object: {error}; see a released file", path=path
-        ) from error
+        what = f"{path} is not one JSON object: {error}; see a released file"
+        raise DataError(what, path=path, row=getattr(error, "lineno", None)) from error
     return content, repeated
 
 
-def _value(path: Path, content: Any, kind: type, *keys: str) -> Any:
+def _wrong(path: Path, place: str, what: str) -> DataError:
+    return DataError(f"{path}: {place}: {what}; see a released file", path=path, word=place)
+
+
+def _value(path: Path, content: dict, kind: type, *keys: str) -> Any:
     """Return the value of a key, or of a key within that of others, which has to be of a kind."""
-    place = ".".join(keys)
     for at, key in enumerate(keys):
-        if not isinstance(content, dict):
-            _refuse_kind(path, ".".join(keys[:at]), content, dict)
+        place = ".".join(keys[: at + 1])
         if key not in content:
-            known = ", ".join(sorted(content)) or "no key"
-            raise DataError(f"{path} lacks the key {place}; it has {known}", path=path, word=place)
-        content = content[key]
-    if not isinstance(content, kind):
-        _refuse_kind(path, place, content, kind)
+            raise _wrong(path, place, f"there is no such key, only {', '.join(content)}")
+        content, wanted = content[key], kind if at == len(keys) - 1 else dict
+        if not isinstance(content, wanted):
+            raise _wrong(path, place, f"{json.dumps(content)[:40]} is not {KINDS[wanted]}")
     return content
 
 
@@ -315,25 +304,15 @@ def _texts(path: Path, content: dict, key: str) -> list[str]:
     values = _value(path, content, list, key)
     for at, value in enumerate(values):
         if not isinstance(value, str):
-            _refuse_kind(path, f"{key}[{at}]", value, str)
+            raise _wrong(path, f"{key}[{at}]", f"{json.dumps(value)[:40]} is not text")
     return values
 
 
-def _refuse_kind(path: Path, place: str, value: Any, kind: type) -> NoReturn:
-    given = f"{json.dumps(value)[:40]} is not {KINDS[kind]}; see a released file"
-    raise DataError(f"{path}: {place}: {given}", path=path, word=place)
-
-
-def _number(value: Any, path: Path, key: str) -> int:
+def _number(value: Any, path: Path, place: str) -> int:
     """Return a caption number, which files also give as text."""
     if type(value) is int or (isinstance(value, str) and value.strip().isdecimal()):
         return int(value)
-    raise DataError(
-        f"{path}: {key}: {json.dumps(value)} is no caption number; write a whole number that the "
-        "captions have",
-        path=path,
-        word=key,
-    )
+    raise _wrong(path, place, f"{json.dumps(value)[:40]} is no caption number")
 
 
 def _read_sets(content: dict, words: list[str], path: Path):
@@ -346,8 +325,7 @@ def _read_sets(content: dict, words: list[str], path: Path):
             text = cleaned(_value(path, content, str, key, "captions", number))
             texts[_number(number, path, place)] = (text, _word_of(text, words))
         if len(texts) < len(given):
-            what = f"{path}: {place}: two captions have one number; number them anew"
-            raise DataError(what, path=path, word=place)
+            raise _wrong(path, place, "two captions have one number")
         captions += [(role, number, *text) for number, text in texts.items()]
         for set_name, name in _image_sets(content, key):
             images = _value(path, content, dict, key, name)
@@ -390,10 +368,6 @@ def _pair_rows(
 ):
     rows, found = [], []
     for image, numbers in images.items():
-        if not isinstance(numbers, list):
-            found.append(
-                ("note", "caption number is not in a list", set_name, f"{image}: {numbers!r}")
-            )
         if numbers == []:
             found.append(("error", "image without a caption", set_name, image))
         for each in numbers if isinstance(numbers, list) else [numbers]:
@@ -413,9 +387,8 @@ def _notes(words, captions, pairs, dataset: str, path: Path) -> list[tuple]:
         notes.append(("key is missing", path.name, what))
     foreign = pairs.loc[pairs["image"].str.startswith("COCO_"), "image"].nunique()
     if foreign and dataset != "coco":
-        notes.append(
-            ("images of another data set", path.name, f"{foreign} images are named as COCO's")
-        )
+        what = f"{foreign} images are named as COCO's"
+        notes.append(("images of another data set", path.name, what))
     of_set = pairs.groupby("set")["image"].agg(set)
     for one, other in (("Ax", "Ay"), ("Bx", "By")):
         if of_set.get(one) == of_set.get(other) is not None:

@@ -334,42 +334,34 @@ def files_of_tests(folder: str | Path, source: str) -> list[Path]:
     place = require_path(folder, "folder") / "tests" / "grounded-tests" / _known(source)
     paths = [path for path in sorted(place.glob("*")) if not path.name.startswith(".")]
     if not paths:
-        raise DataError(
-            f"{place} holds no test; put the authors' .jsonl files there, from their repository "
-            f"{FROM}",
-            path=place,
-        )
+        what = f"{place} holds no test; put the .jsonl files of {FROM} there"
+        raise DataError(what, path=place)
     return paths
 
 
 def _of_lists(folder: Path, source: str) -> tuple[list[tuple], list[tuple]]:
-    groups = sorted((folder / "data" / f"{source}-images").glob("[!.]*/[!.]*/"))
-    lists = [group / "get.sh" for group in groups if group.is_dir()]
-    if not any(map(os.path.lexists, lists)):
-        raise DataError(
-            f"{folder}/data/{source}-images holds no list of links, <test>/<group>/get.sh; copy "
-            f"that folder from the authors' repository {FROM}",
-            path=folder / "data" / f"{source}-images",
-        )
-    rows, found = [], []
-    for path in lists:
-        test, group = path.parts[-3:-1]
-        name = f"{test}/{group}/get.sh"
+    place, rows, wrong = folder / "data" / f"{source}-images", [], []
+    groups = sorted(group for group in place.glob("[!.]*/[!.]*/") if group.is_dir())
+    if not any(os.path.lexists(group / "get.sh") for group in groups):
+        what = f"{place} holds no list of links, <test>/<group>/get.sh; copy that folder of {FROM}"
+        raise DataError(what, path=place)
+    for group in groups:
+        name = f"{group.parent.name}/{group.name}"
         try:
-            lines = _lines(path)
+            lines = _lines(group / "get.sh")
         except DataError as error:
-            found.append(("error", "list cannot be read", name, str(error)))
+            wrong.append(("error", "list cannot be read", f"{name}/get.sh", str(error)))
             continue
         for number, line in lines:
-            where = f"{name}, line {number}"
+            where = f"{name}/get.sh, line {number}"
             command = _wget(line)
             if command:
-                rows.append((test, group, f"{test}/{group}/{command[0]}", command[1]))
+                rows.append((*name.split("/"), f"{name}/{command[0]}", command[1]))
             elif line.split()[0] == "sleep":
-                found.append(("note", "command that fetches nothing", where, line))
+                wrong.append(("note", "command that fetches nothing", where, line))
             else:
-                found.append(("error", "line gives no image", where, line))
-    return rows, found
+                wrong.append(("error", "line gives no image", where, line))
+    return rows, wrong
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
@@ -430,15 +422,14 @@ def _captions_by_number(folder: Path) -> dict[str, str]:
     """Return the addresses of Conceptual Captions by the numbers that the tests call them."""
     path = folder / CAPTIONS
     if not path.is_file():
-        raise DataError(
+        what = (
             f"{path} is not there; download the validation split of Conceptual Captions, 2 MB, "
-            f"from https://ai.google.com/research/ConceptualCaptions/download to that place",
-            path=path,
+            "from https://ai.google.com/research/ConceptualCaptions/download to that place"
         )
-    lines = [line for line in read_text(path, DataError).split("\n") if line]
-    urls = [url for caption, tab, url in (line.rpartition("\t") for line in lines) if tab]
+        raise DataError(what, path=path)
+    lines = [line.rpartition("\t") for line in read_text(path, DataError).split("\n")]
+    urls = [url for _, tab, url in lines if tab]
     if not urls:
-        raise DataError(
-            f"{path} has no line with a caption, a tab and an address; get it again", path=path
-        )
+        what = f"{path} has no line with a caption, a tab and an address; get it again"
+        raise DataError(what, path=path)
     return {str(zlib.crc32(url.encode())): url for url in urls}
