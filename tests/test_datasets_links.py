@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pandas
 import pytest
@@ -322,7 +323,7 @@ def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
     bad, tmp_path, monkeypatch, what
 ):
     assert asked(bad, tmp_path, "good") == ["here"]
-    left, write, writer = [2], links.Path.write_bytes, csv.writer
+    left, write = [2], links.Path.write_bytes
 
     def full(real, *arguments, **options):
         left[0] -= 1
@@ -334,7 +335,8 @@ def test_a_disk_that_takes_no_more_is_said_and_the_next_run_goes_on(
         if what == "image":
             patch.setattr(links.Path, "write_bytes", lambda *given: full(write, *given))
         else:
-            patch.setattr(links.csv, "writer", functools.partial(full, writer))
+            own = SimpleNamespace(writer=functools.partial(full, csv.writer))
+            patch.setattr(links, "csv", own)
         with pytest.raises(datasets.DataError, match=r"No space left.*run the same call again"):
             asked(bad, tmp_path, *["good"] * 8, n_workers=1)
     before = len(bad.requests)

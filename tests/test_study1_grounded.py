@@ -181,6 +181,9 @@ def test_p_values_of_words_are_those_of_words_without_copies():
     for experiment in (1, 2, 3):
         one, many = study.score(once, experiment, 0), study.score(four, experiment, 0)
         assert many["p_value_words"] == pytest.approx(one["p_value"], abs=0.005)
+        by_words = study.score(four, experiment, 0, units="words")
+        assert by_words["p_value"] == many["p_value_words"]
+        assert by_words["n"] == many["n_words"] == 12
         same = many["p_value"] == pytest.approx(one["p_value"], abs=0.005)
         assert same == (experiment == 3)
 

@@ -37,6 +37,7 @@ __all__ = [
     "MASKINGS",
     "MODELS",
     "SETS",
+    "UNITS",
     "EmbeddedSets",
     "GroundedStimuli",
     "Inputs",
@@ -76,6 +77,9 @@ WIDTHS = {"visualbert-nlvr2": 1024}
 
 Such weights read regions from a file alone.
 """
+
+UNITS = ("texts", "words")
+"""What a p-value can count."""
 
 FLAT = 1e-9
 """Range of scores below which they count as equal: what rounding leaves of a difference of 0."""
@@ -523,13 +527,13 @@ def score(
     n_bootstrap: int = 500,
     seed: int = 0,
     p_values: bool = True,
+    units: str = "texts",
 ) -> dict[str, object]:
     """Return one row of scores of an experiment.
 
-    The p-values of Experiments 1 and 2 relabel targets, and are one-sided. *p_value* takes every
-    text with an image as a unit, as the released code does; *p_low* and *p_high* enclose it.
-    *p_value_words* and *p_value_images* keep together what shares a target word, or a picture.
-    Experiment 3 has one p-value, in all three: that of :func:`biaslib.inference.exchange_test`,
+    The p-values of Experiments 1 and 2 relabel targets, and are one-sided. *p_value* counts
+    *units*; *p_low* and *p_high* enclose it. *p_value_words* and *p_value_images* keep together
+    what shares a target word, or a picture. Experiment 3 has one p-value, in all three: that of :func:`biaslib.inference.exchange_test`,
     which exchanges attribute words with all their texts and pictures. It is sampled where there are
     more than 200,000 exchanges, and NaN where none is possible.
 
@@ -545,6 +549,9 @@ def score(
         Of the resamples and of sampled p-values.
     p_values
         Whether they are wanted.
+    units
+        What *p_value* and *n* count: ``texts``, every text with an image, as the released code
+        does; or ``words``, the target words.
 
     Returns
     -------
@@ -555,9 +562,17 @@ def score(
         *p_value_words* with *p_low_words* and *p_high_words*, *p_value_images* (NaN where a picture
         is in both target sets),
         *p_value_attributes* (of Experiment 2, words as units: a relabelled target takes the
-        attribute images of its new label), *n* (texts), *n_words*, *n_images* of the targets.
+        attribute images of its new label), *n* (units), *n_words*, *n_images* of the targets.
+
+    Raises
+    ------
+    UnknownNameError
+        If there are no such units.
     """
+    if units not in UNITS:
+        raise unknown_name("kind of units", units, UNITS)
     row = described(sets, experiment, seed)
+    row["n"] = row["n_words"] if units == "words" else row["n"]
     result = defined_result(sets, experiment)
     if result is None:
         return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
@@ -570,8 +585,9 @@ def score(
     row |= {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
     if not p_values:
         return row
-    test = _p_of_exchange if experiment == 3 else _p_of_relabelling
-    return row | test(result, sets, seed)
+    if experiment == 3:
+        return row | _p_of_exchange(result, sets, seed)
+    return row | _p_of_relabelling(result, sets, units, seed)
 
 
 def described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, object]:
@@ -620,7 +636,9 @@ def numerator(result: GroundedResult) -> float:
 # P-values
 
 
-def _p_of_relabelling(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
+def _p_of_relabelling(
+    result: GroundedResult, sets: EmbeddedSets, units: str, seed: int
+) -> dict[str, object]:
     """Return the p-values of Experiment 1 or 2: of texts, of words, and of pictures as units."""
     by_words = averaged(result, sets.words)
     texts = inference.grounded_permutation_test(result, rng=seed)
@@ -633,9 +651,10 @@ def _p_of_relabelling(result: GroundedResult, sets: EmbeddedSets, seed: int) -> 
     else:
         by_images = averaged(result, sets.images)
         p_images = inference.grounded_permutation_test(by_images, rng=seed).p_value
+    counted = words if units == "words" else texts
     row = {
-        **{"p_value": texts.p_value, "p_low": texts.low, "p_high": texts.high},
-        **{"p_method": texts.method, "p_value_words": words.p_value},
+        **{"p_value": counted.p_value, "p_low": counted.low, "p_high": counted.high},
+        **{"p_method": counted.method, "p_value_words": words.p_value},
         **{"p_low_words": words.low, "p_high_words": words.high, "p_value_images": p_images},
     }
     if result.experiment == 2:
