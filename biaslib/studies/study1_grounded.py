@@ -533,9 +533,10 @@ def score(
 
     The p-values of Experiments 1 and 2 relabel targets, and are one-sided. *p_value* counts
     *units*; *p_low* and *p_high* enclose it. *p_value_words* and *p_value_images* keep together
-    what shares a target word, or a picture. Experiment 3 has one p-value, in all three: that of :func:`biaslib.inference.exchange_test`,
-    which exchanges attribute words with all their texts and pictures. It is sampled where there are
-    more than 200,000 exchanges, and NaN where none is possible.
+    what shares a target word, or a picture. Experiment 3 has one p-value, in all three: that of
+    :func:`biaslib.inference.exchange_test`, which exchanges attribute words with all their texts
+    and pictures. It is sampled where there are more than 200,000 exchanges, and NaN where none is
+    possible.
 
     Parameters
     ----------
