@@ -362,7 +362,12 @@ def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(
     assert rows.class_names == ("man", "hat")
     assert rows.persons.tolist() == [[False, True]]
     assert not found["vl-bert"][0].images.has_regions
-    (data / "ross2021" / "regions" / "google" / "visualbert-nlvr2.th").rename(data / "elsewhere.th")
+    place = data / "ross2021" / "regions" / "google"
+    (place / "objects_vocab.txt").rename(data / "vocabulary.txt")
+    found = study.inputs("paper", only_sound=True, **asked)
+    note = found.problems.set_index("kind").loc["classes have no names"]
+    assert note["where"] == "google/visualbert-nlvr2.th"
+    (place / "visualbert-nlvr2.th").rename(data / "elsewhere.th")
     found = study.inputs("paper", only_sound=True, **asked)
     assert "visualbert" not in found
     assert "no pictures: put a file there" in found.problems["what"].str.cat()

@@ -261,18 +261,18 @@ def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pand
     [['entity is not in the vocabulary', 'zeppelin']]
     """
     tokenizer = getattr(model, "tokenizer", None)
-    found = []
+    wrong = []
     for entity in entities if tokenizer is not None else ():
         article, tokens = tokenizer.tokenize("a"), tokenizer.tokenize(f"a {entity}")
         behind = tokens[: len(article)] == article
         tokens = tokens[len(article) :] if behind else tokenizer.tokenize(entity)
         if not tokens or tokenizer.unk_token in tokens:
-            found.append(("error", "entity is not in the vocabulary", model.name, entity))
+            wrong.append(("error", "entity is not in the vocabulary", model.name, entity))
         elif len(tokens) > 1:
             what = f"{entity}: {' '.join(tokens)}"
             severity = "note" if pieces else "error"
-            found.append((severity, "entity splits into word pieces", model.name, what))
-    return problems(found)
+            wrong.append((severity, "entity splits into word pieces", model.name, what))
+    return problems(wrong)
 
 
 # Inputs
@@ -373,25 +373,28 @@ def paper_inputs(
     manifest, found = datasets.entity_images(folder, wanted, per_agent)
     path = regions.file_of(folder, "regions") if models.REGISTRY[model].features else None
     if path is not None:
-        why = regions.unusable(path, manifest["image"])
-        lost = manifest[manifest["image"].isin(why)]
+        why = manifest["image"].map(regions.unusable(path, manifest["image"]))
+        lost = manifest.assign(why=why)[why.notna()]
         lacking = [
-            ("error", "regions cannot be used", f"{row.entity}, {row.gender}", why[row.image])
+            ("error", "regions cannot be used", f"{row.entity}, {row.gender}", row.why)
             for row in lost.itertuples()
         ]
         found = pandas.concat([found, problems(lacking)], ignore_index=True)
-        manifest = manifest.drop(index=lost.index)
+        manifest = manifest[why.isna()]
     datasets.require_sound(found, f"the image set {folder}", only_sound)
-    manifest = datasets.balanced_images(manifest)
+    images, name = _entity_images(datasets.balanced_images(manifest), path), folder.name
+    name = name if images else "no images"
+    return Inputs("paper", name, asked, text, entities, images, 0, found, wanted, per_agent)
+
+
+def _entity_images(manifest: pandas.DataFrame, path: Path | None) -> EntityImages | None:
+    """Return image files, with their regions where there is a file of them."""
     if manifest.empty:
-        return Inputs(
-            "paper", "no images", asked, text, entities, None, 0, found, wanted, per_agent
-        )
+        return None
     images = pictures(manifest["path"].tolist())
     if path is not None:
         images = regions.with_regions(images, path, manifest["image"].tolist())
-    shown = EntityImages(manifest[["entity", "gender", "image"]], images, _blank())
-    return Inputs("paper", folder.name, asked, text, entities, shown, 0, found, wanted, per_agent)
+    return EntityImages(manifest[["entity", "gender", "image"]], images, _blank())
 
 
 def _image_folder(folder: str | Path | None, only_sound: bool) -> Path:
