@@ -219,7 +219,7 @@ def fits_sentence(biased: pandas.DataFrame, unbiased: pandas.DataFrame, seed: in
     Parameters
     ----------
     biased, unbiased
-        Of :func:`biaslib.studies.study2_masked.named_shares`, for half-hidden entities.
+        Of :func:`biaslib.studies.study2_masked.misnaming_rates`, for half-hidden entities.
     seed
         Of the two worlds.
 

@@ -222,6 +222,28 @@ def missing_tables(inputs: study.Inputs) -> list[Table]:
     ]
 
 
+def image_counts(inputs: study.Inputs) -> pandas.DataFrame:
+    """Return how many images each test of a source has: *source*, *test*, *images*.
+
+    They are counted as in the paper's Table 1: the images of each of the six sets, added up, so
+    that one that stands in two sets counts twice; of the files of a test, one for words and one
+    for sentences, that with more.
+    """
+    whole = inputs.dataset.removeprefix("ross2021, ")
+    rows = [
+        (whole if whole == "google" else study.IN_DOMAIN[name], sets.test, sets.rows)
+        for name, every in inputs.items()
+        for sets in every
+    ]
+    counts = [
+        (source.replace("concap", "conceptual_captions"), test, counted.sum())
+        for source, test, table in rows
+        if len(counted := table.groupby("set")["image"].nunique())
+    ]
+    table = pandas.DataFrame(counts, columns=["source", "test", "images"])
+    return table.groupby(["source", "test"], sort=False, as_index=False)["images"].max()
+
+
 # Tables of scores
 
 
@@ -245,7 +267,8 @@ def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     Parameters
     ----------
     scores
-        Of :func:`biaslib.studies.study1_grounded.run`, of either variant, with *domain*.
+        Of :func:`biaslib.studies.study1_grounded.run` or of
+        :func:`companion.study1_released.run_each`, with *domain*.
     """
     whose = scores["statistic"].where(scores["experiment"] == 3, "").str.partition(" of ")[2]
     runs = _runs(scores) + whose.map(lambda targets: f", {targets}" if targets else "")
@@ -276,9 +299,9 @@ def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Ta
     Parameters
     ----------
     released
-        Scores of ``variant="released"``; empty where it was not run.
+        Of :func:`companion.study1_released.run_each`; empty where it was not run.
     inputs
-        What the released variant read.
+        What was read for it.
     """
     if released.empty:
         return []
@@ -308,7 +331,7 @@ def beside_tables(**runs: pandas.DataFrame) -> list[Table]:
 def differences_table() -> pandas.DataFrame:
     """Return where paper and released code of study 1 differ, and what each variant does.
 
-    In brackets, what ``variant="released"`` does where that is not the same as the code.
+    In brackets, what :mod:`companion.study1_released` does where that is not the same as the code.
     """
     table = published.released_differences()
     here = table.pop("released_variant").str.removeprefix("the same").str.lstrip(",: ")
@@ -318,7 +341,7 @@ def differences_table() -> pandas.DataFrame:
     places = table["where"].str.removeprefix("1622980 ")
     table["where"] = places.str.replace("/", "/\N{ZERO WIDTH SPACE}")
     named = {"subject": "what", "paper": "the paper", "code": "the released code"}
-    return table.rename(columns=named | {"paper_variant": 'variant="paper"'})
+    return table.rename(columns=named | {"paper_variant": "the variant paper"})
 
 
 def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:

@@ -164,7 +164,7 @@ def _draw_probabilities(axes) -> None:
     axes.set_xlabel("probability, by picture of Table 3", fontsize=10)
 
 
-def there(inputs: study.Inputs) -> pandas.DataFrame:
+def data_availability(inputs: study.Inputs) -> pandas.DataFrame:
     """Return how many models, entities and images were asked for, and are there."""
     errors = inputs.problems[inputs.problems["severity"] == "error"]
     why = "; ".join(f"{kind} ({n})" for kind, n in errors["kind"].value_counts(sort=False).items())
@@ -471,13 +471,13 @@ def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
     Parameters
     ----------
     named
-        Of :func:`biaslib.studies.study2_masked.named_instead`.
+        Of :func:`biaslib.studies.study2_masked.top_candidates`.
     scores
         Of :func:`biaslib.studies.study2_masked.scores`; they say which model it was.
     """
     if named.empty:
         return "No entity has images, so that none can be named in place of what is shown."
-    found = study.named_shares(named).set_index("statistic")
+    found = study.misnaming_rates(named).set_index("statistic")
     wrong, fits = (_of_images(found.loc[name]) for name in found.index)
     first = f"{_asked(scores)} names another entity in {wrong} pictures."
     if not named["wrong"].any():

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 
-import numpy as np
 import pytest
 from PIL import Image
 from support import released
@@ -162,18 +161,11 @@ def test_with_a_picture_at_every_link_every_test_runs_at_all_its_levels(tmp_path
     assert set(errors["kind"]) == {"image is missing"}
     assert set(errors["what"]) == NO_LINK
     printed = published.table("ross2021", 1).query("source == 'google'").set_index("test")["images"]
-    counted = study.image_counts(every).set_index("test")["images"]
+    counted = plots.image_counts(every).set_index("test")["images"]
     lacking = printed.reindex(counted.index) - counted
     assert lacking[lacking != 0].to_dict() == {"C13": 1, "occupation-gender": 11}  # without a link
     for sets in every["lxmert"]:
         assert where_shown(sets) == LISTS.get(sets.test, LISTS["any"])
-    one = [
-        sets
-        for sets in every["lxmert"]
-        if (sets.test, sets.level) == ("DB-likeable-race", "sentence")
-    ]
-    scores = study.run(Flat("lxmert"), one, (1, 2, 3), n_bootstrap=0, p_values=False)
-    assert scores["value"].notna().all()
 
 
 WHOLE = ({"word"}, {"sentence, contextual"})
@@ -204,20 +196,6 @@ def fill(root):
     return len(set(names))
 
 
-class Flat:
-    """A model whose embeddings depend on text and picture alone."""
-
-    revision = "1"
-
-    def __init__(self, name):
-        self.name = name
-
-    def embed(self, texts, images, level, **options):
-        paths = map(images.name, range(len(images)))
-        seeds = [sum(map(ord, text + path)) for text, path in zip(texts, paths, strict=True)]
-        return np.array([np.random.default_rng(seed).normal(size=8) for seed in seeds])
-
-
 def test_our_release_runs_at_all_its_levels_and_what_is_odd_is_told(ours):
     released.place(ours)
     every = study.inputs("paper", only_sound=True)
@@ -231,13 +209,7 @@ def test_our_release_runs_at_all_its_levels_and_what_is_odd_is_told(ours):
         ["image is missing", "google/weat6.jsonl, X", "addressless_0.jpg"],
     ]
     assert "folder of another test" in set(every.problems["kind"])
-    said = plots.left_sentence(every)
-    assert said.startswith("Of 39 tests asked for, counted by source and level, 12 are run. ")
-    assert "96 of 97 images are there" in said
-    table = plots.asked_table(every.asked)
-    assert table.columns.tolist() == ["source", "test", "W", "S", "C"]
-    assert table["test"].tolist() == study.tests()["test"].tolist()
-    assert table.query("test == 'C11'")[["W", "S", "C"]].to_numpy().tolist() == [["not there"] * 3]
+    assert (every.left["images_left"].sum(), every.left["n_images"].sum()) == (96, 97)
     assert every.left["n_images"].dtype.kind == "i"
 
 
@@ -265,19 +237,11 @@ def test_with_half_of_the_pictures_the_rest_runs_and_the_half_is_counted(ours):
     assert every.left["images_left"].sum() == every.left["n_images"].sum() - len(missing)
     assert n - len(gone) > 0
     ran = every.asked["outcome"] == "run"
-    emptied = every.asked["outcome"].str.startswith("no image in ")
-    assert ran.any()
-    assert (ran | emptied | (every.asked["outcome"] == "not there")).all()
-    assert ran.sum() == len(every["lxmert"])
+    assert 0 < ran.sum() == len(every["lxmert"])
 
 
 @pytest.mark.parametrize(
-    ("lacking", "left"),
-    [
-        (["coco"], ["vilbert", "vl-bert"]),
-        (["concap"], ["visualbert", "lxmert"]),
-        (["coco", "concap"], []),
-    ],
+    ("lacking", "left"), [(["coco"], ["vilbert", "vl-bert"]), (["coco", "concap"], [])]
 )
 def test_in_domain_goes_on_without_a_source(ours, lacking, left):
     released.place(ours)
@@ -292,11 +256,3 @@ def test_in_domain_goes_on_without_a_source(ours, lacking, left):
     assert told["what"].str.contains("fetch_images").all()
     unread = every.asked.groupby("source")["outcome"].agg(set)
     assert all(unread[lacking] == {"not there"})
-    said = plots.left_sentence(every)
-    assert ("Without any test: " in said) == bool(lacking)
-    assert ("VisualBERT" in said) == ("coco" in lacking)
-
-
-def test_out_of_domain_without_pictures_says_how_to_fetch_them(ours):
-    with pytest.raises(datasets.DataError, match=r"images/google is not there; .*fetch_images"):
-        study.inputs("paper", only_sound=True)

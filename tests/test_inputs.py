@@ -797,6 +797,7 @@ DATASETS = {
     ross2021.files_of_tests: dict(folder=FOLDER, source="google"),
     ross2021.image_folder: dict(folder=FOLDER, source="google"),
     ross2021.links: dict(folder=FOLDER, source="google"),
+    ross2021.tests_on_disk: dict(sources=[], names=["C6"]),
     vlstereoset.balanced: dict(table=STEREOTYPES, seed=0),
     vlstereoset.coverage: dict(
         table=STEREOTYPES, kept=STEREOTYPES[:2], downloaded=DOWNLOADED.assign(test="gender")
@@ -812,8 +813,8 @@ DATASETS = {
     vlstereoset.released: dict(folder=FOLDER),
     vlstereoset.with_images: dict(table=STEREOTYPES, downloaded=DOWNLOADED, folder=FOLDER),
 }
-# What is handed on as it is: a session of Spark, an address, words of a message; what is asked
-# for only when a network was.
+# What is handed on as it is: a session of Spark, an address, words of a message, what a study has
+# checked; what is asked for only when a network was.
 HANDED_ON = {
     (datasets.group_counts_on_spark, "session"),
     (datasets.group_counts_on_spark, "column"),
@@ -821,6 +822,8 @@ HANDED_ON = {
     (datasets.require_sound, "name"),
     (datasets.require_sound, "advice"),
     (ross2021.fetch_images, "again"),
+    (ross2021.tests_on_disk, "sources"),
+    (ross2021.tests_on_disk, "names"),
     (vlstereoset.fetch, "url"),
     (vlstereoset.fetch, "sha256"),
     (vlstereoset.fetch_images, "again"),

@@ -22,6 +22,7 @@ from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.models.regions import RegionFeatures
 from biaslib.studies import study1_grounded as study
+from companion import study1_released as as_released
 from plantedworld.inputs import study1_grounded as planted
 
 FOLDER = Path(__file__).parent / "golden" / "ross_released"
@@ -246,7 +247,7 @@ def embedded():
 @pytest.mark.parametrize(("experiment", "key"), [(1, "union"), (2, "targ_specific")])
 def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, key):
     effect, p = arrays("outputs")[f"statistics/{key}"]
-    (row,) = study.score_released([(embedded(), experiment)])
+    (row,) = as_released.score([(embedded(), experiment)])
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     # Their 20,000 samples and our 100,000: within three standard errors of theirs.
     assert abs(row["p_value"] - p) < 3 * np.sqrt(p / 20_000)
@@ -256,7 +257,7 @@ def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, ke
 
 def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
     x, p_x, y, p_y = arrays("outputs")["statistics/intra_targ"]
-    rows = study.score_released([(embedded(), 3)])
+    rows = as_released.score([(embedded(), 3)])
     assert [row["statistic"] for row in rows] == ["effect size of X", "effect size of Y"]
     assert [row["value"] for row in rows] == pytest.approx([x, y], abs=1e-5)
     assert [row["p_value"] for row in rows] == [p_x, p_y] == [1, 1]
@@ -267,7 +268,7 @@ def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
 def test_the_longer_target_set_is_cut_for_the_p_value_alone():
     sets = embedded()
     shorter = {**sets.embeddings, "X": sets.embeddings["X"][:24]}
-    (row,) = study.score_released([(dataclasses.replace(sets, embeddings=shorter), 1)])
+    (row,) = as_released.score([(dataclasses.replace(sets, embeddings=shorter), 1)])
     effect, p = arrays("outputs")["statistics/union, 24 of X"]
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     assert abs(row["p_value"] - p) < 3 * np.sqrt(p / 20_000)
@@ -276,7 +277,7 @@ def test_the_longer_target_set_is_cut_for_the_p_value_alone():
 def test_up_to_20_targets_every_partition_is_counted():
     sets = embedded()
     few = {name: each[:6] for name, each in sets.embeddings.items()}
-    (row,) = study.score_released([(dataclasses.replace(sets, embeddings=few), 1)])
+    (row,) = as_released.score([(dataclasses.replace(sets, embeddings=few), 1)])
     assert row["p_method"] == "enumeration"
     assert row["p_value"] * 924 == pytest.approx(round(row["p_value"] * 924))
 
@@ -284,40 +285,30 @@ def test_up_to_20_targets_every_partition_is_counted():
 # The switch
 
 
-def test_the_switch_runs_what_the_released_code_runs(tmp_path):
+def test_the_code_runs_its_own_experiments_and_maskings(tmp_path):
     store = runtime.Store(tmp_path)
     every = planted.planted_stimuli(["C6"], n_per_word=1, n_texts=1)
-    settings = {"maskings": study.MASKINGS, "store": store, "variant": "released"}
-    found = {
-        name: study.run(models.load(name, profile="planted"), every, p_values=False, **settings)
-        for name in ("visualbert", "lxmert")
-    }
-    ran = found["lxmert"].groupby("masking")[["experiment", "level"]].agg(set)
+    given = study.Inputs(dict.fromkeys(["visualbert", "lxmert"], every), "planted", "scenes")
+    readers = {name: models.load(name, profile="planted") for name in given}
+    scores = as_released.run_each(readers, given, p_values=False, store=store)
+    assert set(scores["variant"]) == {"released"}
+    assert scores["revision"].str.endswith("as published").all()
+    of_model = {name: scores[scores["model"] == name] for name in given}
+    ran = of_model["lxmert"].groupby("masking")[["experiment", "level"]].agg(set)
     assert ran.loc["none"].tolist() == [{1, 2, 3}, set(study.LEVELS)]
     assert ran.loc["words"].tolist() == ran.loc["persons"].tolist() == [{1}, {"sentence"}]
-    assert set(found["visualbert"]["masking"]) == {"none", "words"}
-    assert found["lxmert"].query("experiment == 3")["statistic"].nunique() == 2
-    assert set(found["lxmert"]["variant"]) == {"released"}
-    assert found["lxmert"]["revision"].str.endswith("as published").all()
-    for name, scores in found.items():
-        reader = released.reader(models.load(name, profile="planted"))
+    assert set(of_model["visualbert"]["masking"]) == {"none", "words"}
+    assert of_model["lxmert"].query("experiment == 3")["statistic"].nunique() == 2
+    for name, found in of_model.items():
+        reader = released.reader(readers[name])
         sets = next(each for each in every if each.level == "sentence")
         images = sets.images.part(sets.rows["image"].to_numpy())
         states = reader.embed(
             sets.rows["text"].tolist(), images, words=sets.hidden, masking="words"
         )
         parts = [states[(sets.rows["set"] == each).to_numpy()] for each in study.SETS]
-        row = scores.query("masking == 'words'").iloc[0]
+        row = found.query("masking == 'words'").iloc[0]
         assert row["value"] == pytest.approx(grounded(*parts, 1).effect_size, abs=1e-5)
-
-
-def test_an_unknown_variant_or_a_text_without_pictures_is_refused(tmp_path):
-    every = planted.planted_stimuli(["C6"], ["word"])
-    model, store = models.load("lxmert", profile="planted"), runtime.Store(tmp_path)
-    with pytest.raises(runtime.UnknownNameError, match="released"):
-        study.run(model, every, variant="realeased", store=store)
-    with pytest.raises(ValueError, match="never reads a text without an image"):
-        study.embed(model, every, variant="released", with_images=False, store=store)
 
 
 # Regions from files
@@ -357,22 +348,26 @@ def data(tmp_path_factory):
 def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(data, monkeypatch):
     data, lost = data
     monkeypatch.setenv("BIASLIB_DATA", str(data))
-    asked = {"names": ["C6"], "variant": "released"}
+    asked = {"names": ["C6"], "weights": as_released.WEIGHTS}
     found = study.inputs("paper", only_sound=True, **asked)
     assert list(found) == ["visualbert", "lxmert", "vl-bert"]
     wrong = found.problems.set_index("kind")
-    assert wrong.loc["picture has no regions", "what"].startswith("1 of ")
-    assert wrong.loc["picture has no regions", "what"].endswith(f" pictures: {lost}")
-    assert wrong.loc["picture has no regions", "where"] == "google/lxmert.safetensors"
-    refused = wrong.loc["regions cannot be used", "what"]
-    assert "1024 numbers a region, and the model takes 2048" in refused
+    unusable = wrong.loc["regions cannot be used"].groupby("where")["what"].agg(list)
+    assert unusable["google/lxmert.safetensors"] == [f"{lost}: no regions in lxmert.safetensors"]
+    refused = unusable["google/vilbert-beta.safetensors"]
+    assert "1024 numbers a region, and the model takes 2048" in refused[0]
     rows = found["visualbert"][0].images.part([1, 0]).regions()
     assert rows.features.shape == (2, 3, 1024)
     rows = found["lxmert"][0].images.part([1]).regions()
     assert rows.class_names == ("man", "hat")
     assert rows.persons.tolist() == [[False, True]]
     assert not found["vl-bert"][0].images.has_regions
-    (data / "ross2021" / "regions" / "google" / "visualbert-nlvr2.th").rename(data / "elsewhere.th")
+    place = data / "ross2021" / "regions" / "google"
+    (place / "objects_vocab.txt").rename(data / "vocabulary.txt")
+    found = study.inputs("paper", only_sound=True, **asked)
+    note = found.problems.set_index("kind").loc["classes have no names"]
+    assert note["where"] == "google/visualbert-nlvr2.th"
+    (place / "visualbert-nlvr2.th").rename(data / "elsewhere.th")
     found = study.inputs("paper", only_sound=True, **asked)
     assert "visualbert" not in found
     assert "no pictures: put a file there" in found.problems["what"].str.cat()

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 import torch
 from PIL import Image
@@ -19,11 +18,10 @@ from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
 from biaslib.models.images import WithRegions
 from biaslib.studies import study1_grounded as study
-from companion import study1_grounded as plots
 from plantedworld.inputs import study1_grounded as planted
 
 GENDER = tuple(study.tests().query("group == 'gender'")["test"])
-WORLDS = [(dose, seed) for dose in (1, 3) for seed in (0, 1)]
+WORLDS = [(1, 0), (3, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -48,26 +46,7 @@ def results(model, every, store, experiments=(1, 2), **options):
 
 
 def signs(seed):
-    return planted_tests(seed)["sign"].to_dict()
-
-
-def planted_tests(seed):
-    return planted.planted_signs(seed).set_index("test")
-
-
-# What is planted
-
-
-def test_what_is_planted_on_the_thirteen_tests():
-    """A lot a pair and axis: whether as its source says. The double bind has both adjectives."""
-    first, second = planted_tests(0), planted_tests(1)
-    assert first.index[first["control"]].tolist() == ["C8", "C13", "occupation-race"]
-    as_sources = ["C6", "C11", "occupation-gender", "C3", "C12", "ABW"]
-    assert first.index[first["sign"] == 1].tolist() == as_sources
-    left_out = ["DB-likeable-gender", "DB-likeable-race", "occupation-race"]
-    assert second.index[second["control"]].tolist() == left_out
-    as_sources = ["C8", "DB-competent-gender", "C12", "DB-competent-race", "ABW"]
-    assert second.index[second["sign"] == 1].tolist() == as_sources
+    return planted.planted_signs(seed).set_index("test")["sign"].to_dict()
 
 
 @pytest.mark.parametrize(("dose", "seed"), WORLDS)
@@ -102,27 +81,7 @@ def test_the_oracle_has_the_planted_sign_on_gender_with_pictures(dose, seed, sto
             assert numerator == 0, test
 
 
-def test_a_picture_that_tells_the_tone_leaves_the_oracle_no_association_with_it(store):
-    every = planted.planted_stimuli(["C3", "DB-likeable-race"], ["word"])
-    oracle = models.load("oracle", dose=3, seed=0)
-    alone = results(oracle, every, store, (1,), with_images=False)
-    shown = results(oracle, every, store, (1,))
-    for key in alone:
-        assert abs(alone[key][1]) > 10 * abs(shown[key][1])
-
-
 # Stimuli
-
-
-def test_stimuli_of_one_call_share_their_scenes_and_name_them_by_what_they_show():
-    word, contextual = planted.planted_stimuli(["C8"], ["word", "contextual"], n_texts=3)
-    assert word.images is contextual.images
-    of_targets = word.rows.loc[word.rows["set"].isin(["X", "Y"]), "image"]
-    assert {word.images.ids[image] for image in of_targets} == {"white"}
-    assert contextual.rows.groupby(["set", "word"]).size().unique().tolist() == [3]
-    assert len(set(word.images.ids)) == 1 + 4 * 8
-    again = planted.planted_stimuli(["C8"], ["word"], seed=1)[0]
-    assert set(again.images.ids) & set(word.images.ids) == {"white"}
 
 
 def test_a_scene_is_read_as_regions_once_and_gives_what_the_scene_gives(store):
@@ -222,6 +181,9 @@ def test_p_values_of_words_are_those_of_words_without_copies():
     for experiment in (1, 2, 3):
         one, many = study.score(once, experiment, 0), study.score(four, experiment, 0)
         assert many["p_value_words"] == pytest.approx(one["p_value"], abs=0.005)
+        by_words = study.score(four, experiment, 0, units="words")
+        assert by_words["p_value"] == many["p_value_words"]
+        assert by_words["n"] == many["n_words"] == 12
         same = many["p_value"] == pytest.approx(one["p_value"], abs=0.005)
         assert same == (experiment == 3)
 
@@ -318,15 +280,13 @@ def test_a_stopped_run_repeats_at_most_one_batch_and_gives_the_same_scores(tmp_p
         store = runtime.Store(tmp_path / folder)
         return study.run(model, every, (1,), store=store, n_bootstrap=0)["value"].tolist()
 
-    whole = Stopped()
-    expected, batches = run(whole, "whole"), len(whole.seen)
-    assert batches > 1
-    for stop in range(1, batches):
-        with pytest.raises(KeyboardInterrupt):
-            run(Stopped(stop), f"stopped {stop}")
-        again = Stopped()
-        assert run(again, f"stopped {stop}") == pytest.approx(expected, nan_ok=True)
-        assert again.seen == whole.seen[stop:]
+    whole, again = Stopped(), Stopped()
+    expected = run(whole, "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run(Stopped(1), "stopped")
+    assert run(again, "stopped") == pytest.approx(expected, nan_ok=True)
+    assert again.seen == whole.seen[1:]
+    assert len(again.seen) > 0
 
 
 # Images on this disk
@@ -377,11 +337,6 @@ def test_a_released_test_becomes_stimuli_with_its_own_name(released):
     assert sets.rows["text"].tolist() == sets.rows["word"].tolist()
     names = [Path(sets.images.name(image)).name for image in sets.rows["image"]]
     assert names[:4] == ["m_0.png", "m_1.png", "m_2.png", "m_3.png"]
-
-
-def test_a_set_without_an_image_is_named(released):
-    test = datasets.grounded_test(released)
-    pairs, _ = datasets.images_of(test, released.parents[3] / "images" / "google")
     with pytest.raises(ValueError, match="test weat6 has no image left in Ax, By"):
         study.image_stimuli([(test, pairs[~pairs["set"].isin(["Ax", "By"])])])
 
@@ -421,7 +376,7 @@ def test_missing_images_stop_the_study_unless_it_is_told_to_go_on(in_paper):
 
 
 def second_test(released, name="weat8", **changes):
-    """Another test in the folder of the first: its content under another name."""
+    """Write another test beside the first: its content under another name."""
     content = json.loads(released.read_text(encoding="utf-8"))
     path = released.with_name(f"{name}.jsonl")
     path.write_text(json.dumps(content | {"test_name": name} | changes), encoding="utf-8")
@@ -433,7 +388,7 @@ def test_problems_of_all_files_are_told_at_once(released, in_paper):
     second_test(released, "weat11", targ1=[])
     (in_paper / "google" / "weat6" / "m_0.png").unlink()
     message = (
-        r"3 problems: test cannot be read \(1, such as google/weat11.jsonl: .*targ1 is a list.*"
+        r"3 problems: test cannot be read \(1, such as google/weat11.jsonl: .*targ1.*"
         r"image is missing \(2, such as google/weat6.jsonl, X: m_0.png\)"
     )
     with pytest.raises(datasets.DataError, match=message):
@@ -488,58 +443,7 @@ def test_in_planted_nothing_is_missing_and_the_named_tests_are_drawn():
     assert {sets.test for sets in every["lxmert"]} == {"C6"}
     assert every.problems.empty
     assert every.left.empty
-    assert plots.left_sentence(every) == "No image is missing: all 48 are drawn by the package."
-
-
-# In and out of domain
-
-
-def both_domains(**own):
-    """Scores of two models out of domain on two tests, and in domain on those that are given."""
-    rows = [
-        {"model": model, "test": test, "experiment": 1, "level": "word", "masking": "none"}
-        | {"domain": domain, "value": value, "profile": "paper"}
-        for domain, of_models in (
-            ("out of domain", {name: {"C6": 0.5, "C8": -1.5} for name in ("lxmert", "vilbert")}),
-            ("in domain", own),
-        )
-        for model, tests in of_models.items()
-        for test, value in tests.items()
-    ]
-    return pandas.DataFrame(rows)
-
-
-def test_only_what_is_on_both_sides_is_compared():
-    scores = both_domains(
-        lxmert={"C6": -1.0, "C8": 0.25, "C11": 1.9}, vilbert={"C6": 0.75, "ABW": 2.0}
-    )
-    said = plots.domain_sentence(scores)
-    assert "Over the 3 effect sizes" in said
-    assert "of C6 and C8, the mean absolute size is 0.83 out of domain and 0.67 in domain" in said
-
-
-def test_without_a_test_on_both_sides_nothing_is_compared():
-    scores = both_domains(lxmert={"C11": 1.9})
-    assert plots.domain_sentence(scores).startswith("No test has images both in and out of domain")
-
-
-def test_in_domain_an_extra_released_test_is_not_compared(released, in_paper):
-    """The released files of a domain are more than the two tests of Table 6."""
-    for source in ("coco", "concap"):
-        shutil.copytree(released.parent, released.parents[1] / source)
-        shutil.copytree(in_paper / "google", in_paper / source)
-        second_test(released.parents[1] / source / released.name, "weat8")
-    parts = []
-    for domain in study.DOMAINS:
-        every = study.inputs("paper", domain=domain, names=["C6", "occupation-gender"])
-        labels = {"domain": domain, "profile": "paper"}
-        settings = {"n_bootstrap": 0, "p_values": False, "labels": labels}
-        parts.append(study.run(ByHash("lxmert"), every["lxmert"], (1,), **settings))
-    size = f"{abs(parts[0]['value'].item()):.2f}"
-    assert plots.domain_sentence(pandas.concat(parts)) == (
-        "Over the 1 effect sizes that exist both in and out of domain, of C6, the mean absolute "
-        f"size is {size} out of domain and {size} in domain."
-    )
+    assert every.asked.empty
 
 
 class ByHash:
@@ -618,16 +522,10 @@ def test_a_folder_of_ones_own_becomes_stimuli(tmp_path):
     place = Path(sentence.images.name(sentence.rows.loc[0, "image"]))
     assert place == tmp_path / "C6" / "X" / "John" / "1.png"
     assert contextual.rows.equals(sentence.rows)
-
-
-def test_a_folder_of_ones_own_takes_the_place_of_the_released_images(tmp_path):
-    filled(tmp_path / "C6")
     with pytest.raises(datasets.DataError, match="word without an image"):
         study.inputs("paper", own=tmp_path)
     every = study.inputs("paper", own=tmp_path, only_sound=True)
-    assert [(sets.test, sets.level) for sets in every["vl-bert"]] == [
-        ("C6", level) for level in study.LEVELS
-    ]
+    assert [sets.level for sets in every["vl-bert"]] == list(study.LEVELS)
     assert every.left["images_left"].eq(2).all()
     with pytest.raises(FileNotFoundError, match="holds no folder of a test; make one"):
         study.inputs("paper", own=tmp_path / "C6")
@@ -653,10 +551,3 @@ def test_data_that_are_not_there_are_asked_for(tmp_path, monkeypatch):
 def test_unknown_names_are_refused_with_those_that_are_known(call, message):
     with pytest.raises(KeyError, match=message):
         call()
-
-
-def test_the_table_of_the_tests_has_six_of_gender_and_seven_of_race():
-    table = study.tests()
-    assert isinstance(table, pandas.DataFrame)
-    assert table["test"].tolist()[:3] == ["C6", "C8", "C11"]
-    assert len(table) == 13

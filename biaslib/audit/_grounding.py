@@ -186,7 +186,7 @@ def word_check(model: Any, profile: str, store: runtime.Store | None) -> Groundi
     chosen, names = choices(model), given.entities["entity"].tolist()
     problems = masked.tokenizer_problems(model, names, chosen.pieces)
     entities = masked.sound_entities(given.entities, problems)
-    answers = masked.answers(model, entities, given.images, chosen, store)
+    answers = masked.masked_log_probs(model, entities, given.images, chosen, store)
     return _counted("masked words", _swapped_words(answers, entities), given.dataset)
 
 

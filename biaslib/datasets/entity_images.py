@@ -12,7 +12,7 @@ import pandas
 
 from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._image_files import images_in, readable
-from biaslib.datasets._problems import DataError, problems
+from biaslib.datasets._problems import problems
 from biaslib.metrics.inputs import whole_number
 
 __all__ = ["AGENTS", "balanced_images", "entity_balance", "entity_images"]
@@ -50,11 +50,6 @@ def entity_images(
         Notes: another number than ``per_agent``, a picture that stands for two entities, folders
         that are not used.
 
-    Raises
-    ------
-    DataError
-        If the folder is not there.
-
     Examples
     --------
     >>> import tempfile
@@ -63,19 +58,23 @@ def entity_images(
     """
     folder, entities = require_path(folder, "folder"), require_texts(entities, "entities")
     per_agent = whole_number(per_agent, "per_agent", 1)
-    if not folder.is_dir():
-        raise DataError(
-            f"{folder} is not there; make it, with <entity>/woman and <entity>/man and pictures in "
-            "each",
-            path=folder,
-        )
-    rows, found = _of_folders(folder, entities)
-    rows = rows.assign(where=rows["entity"] + ", " + rows["gender"])
-    sound, damaged = readable(rows, "where")
+    rows, wrong, used = [], [], set()
+    for entity, agent in itertools.product(entities, AGENTS):
+        names = dict.fromkeys([entity, entity.replace(" ", "_")])
+        images = [path for name in names for path in images_in(folder / name / agent)]
+        used |= set(names)
+        rows += [(entity, agent, path.relative_to(folder).as_posix(), path) for path in images]
+        if not images:
+            what = f"no picture in {folder / entity / agent}"
+            wrong.append(("error", "image is missing", f"{entity}, {agent}", what))
+    others = sorted({path.name for path in folder.glob("*") if path.is_dir()} - used)
+    what = "no entity of the list has this name"
+    wrong += [("note", "folder is not used", name, what) for name in others]
+    table = pandas.DataFrame(rows, columns=COLUMNS)
+    sound, damaged = readable(table.assign(where=table["entity"] + ", " + table["gender"]), "where")
     sound, twice = _without_twins(sound)
-    found += damaged + twice + _counts(sound, entities, per_agent)
-    manifest = sound[[*COLUMNS, "sha256"]].reset_index(drop=True)
-    return manifest, problems(found)
+    wrong += damaged + twice + _counts(sound, entities, per_agent)
+    return sound[[*COLUMNS, "sha256"]].reset_index(drop=True), problems(wrong)
 
 
 def entity_balance(manifest: pandas.DataFrame) -> pandas.DataFrame:
@@ -106,23 +105,6 @@ def balanced_images(manifest: pandas.DataFrame) -> pandas.DataFrame:
     return manifest[kept].reset_index(drop=True)
 
 
-def _of_folders(folder: Path, entities: Sequence[str]):
-    """Return one row a file, and notes on folders without a use and sets without a file."""
-    rows, found, used = [], [], set()
-    for entity, agent in itertools.product(entities, AGENTS):
-        names = dict.fromkeys([entity, entity.replace(" ", "_")])
-        images = [path for name in names for path in images_in(folder / name / agent)]
-        used |= set(names)
-        rows += [(entity, agent, path.relative_to(folder).as_posix(), path) for path in images]
-        if not images:
-            what = f"no picture in {Path(entity) / agent}"
-            found.append(("error", "image is missing", f"{entity}, {agent}", what))
-    others = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    what = "no entity of the list has this name"
-    found += [("note", "folder is not used", name, what) for name in others if name not in used]
-    return pandas.DataFrame(rows, columns=COLUMNS), found
-
-
 def _without_twins(sound: pandas.DataFrame) -> tuple[pandas.DataFrame, list[tuple]]:
     """Drop pictures that are there twice for an entity; both, where they stand for both agents."""
     found, dropped = [], []
@@ -145,12 +127,11 @@ def _without_twins(sound: pandas.DataFrame) -> tuple[pandas.DataFrame, list[tupl
 def _counts(sound: pandas.DataFrame, entities: Sequence[str], per_agent: int) -> list[tuple]:
     """Return sets that are unbalanced, or of another size."""
     table = entity_balance(sound).set_index("entity").reindex(list(entities), fill_value=0)
-    found = []
-    for entity, row in table.iterrows():
-        woman, man = int(row["woman"]), int(row["man"])
+    wrong = []
+    for entity, woman, man in table[list(AGENTS)].itertuples():
         what = f"{woman} of women, {man} of men"
         if woman != man:
-            found.append(("error", "set is unbalanced", entity, what))
+            wrong.append(("error", "set is unbalanced", entity, what))
         elif woman not in (0, per_agent):
-            found.append(("note", "set has another size", entity, f"{what}; not {per_agent}"))
-    return found
+            wrong.append(("note", "set has another size", entity, f"{what}; not {per_agent}"))
+    return wrong

@@ -35,29 +35,10 @@ TEST_TYPES = ("word", "sentence", "contextual")
 COMPARED = (("X", "Y"), ("Ax", "Bx"), ("Ay", "By"))
 """Sets that a test sets against each other."""
 
-PART = {"category": str, "captions": {"*": str}}
-SHAPE = {
-    **{"test_name": str, "dataset": str, "test_types": ["*"], "dataset_dir": str},
-    **{"contextual_words": ["*"], "attr1": PART, "attr2": PART},
-    **dict.fromkeys(("targ1", "targ2"), PART | {"images": {}}),
-}
-"""What a released file must have; contextual_words and dataset_dir are missing from some."""
+KINDS = {dict: "an object", list: "a list", str: "text"}
 
-KINDS = {dict: "an object", list: "a list", str: "text", int: "a number", type(None): "null"}
-
-WRONG_FOLDER = ("weat6", "google", "word", "dataset_dir", "weat13")
-WRONG_LABEL = ("occ_race", "google", "word", "attr2", "AfricanAmericanOcc")
-KNOWN_ERRORS = {
-    WRONG_FOLDER: (
-        "folder of another test",
-        "dataset_dir is weat13; the images of weat6 are those of its sentence file",
-    ),
-    WRONG_LABEL: (
-        "wrong label",
-        "attr2 is labelled AfricanAmericanOcc; it holds the occupations of the test's second set",
-    ),
-}
-"""Errors of released files: test, data set, level, key, and the wrong value that it holds."""
+WRONG_FOLDER = ("weat6", "google", "word", "weat13")
+"""A released file that names the images of another test: test, data set, level, folder."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +82,8 @@ class GroundedTest:
 def grounded_test(path: str | Path) -> GroundedTest:
     """Read a test as the authors released it: one JSON object with captions and images.
 
-    Known and unknown errors are listed in ``problems`` and repaired only where the repair is
-    certain: a caption number given as text is taken as a number. Of an image that a set lists
+    Known and unknown errors are listed in ``problems``. A caption number given as text, or outside
+    of a list, is taken as one. Of an image that a set lists
     twice with other captions the last counts, as in the authors' own code, and a note says so.
 
     Parameters
@@ -117,31 +98,24 @@ def grounded_test(path: str | Path) -> GroundedTest:
         of another kind than the released files; the message names file, key and what is wanted.
     """
     path = require_path(path, "path")
-    content, found = _object(path)
-    captions, pairs, wrong = _read_sets(content, path)
-    name, dataset = content["test_name"].removeprefix("sent-"), content["dataset"]
-    levels, words = tuple(content["test_types"]), content["contextual_words"]
-    labels = {role: content[key]["category"] for key, role in ROLES.items()}
-    held = {"dataset_dir": content["dataset_dir"], "attr2": labels["B"]}
-    known = [(name, dataset, levels[0], *each) for each in held.items()]
-    found = [
-        *wrong,
-        *(("note", KNOWN_ERRORS[k][0], path.name, KNOWN_ERRORS[k][1])
-          for k in known if k in KNOWN_ERRORS),
-        *found,
-        *_notes_on_file(words, pairs, dataset, path),
-        *_notes_on_sets(captions, pairs),
-    ]  # fmt: skip
+    content, notes = _json(path)
+    content = {"dataset_dir": "", "contextual_words": []} | content
+    name, dataset, folder = (
+        _value(path, content, str, key) for key in ("test_name", "dataset", "dataset_dir")
+    )
+    name, levels = name.removeprefix("sent-"), _texts(path, content, "test_types")
+    if not levels or not set(levels) <= set(TEST_TYPES):
+        raise _wrong(path, "test_types", f"{levels} is not one or more of {TEST_TYPES}")
+    words = [cleaned(word) for word in _texts(path, content, "contextual_words")]
+    labels = {role: _value(path, content, str, key, "category") for key, role in ROLES.items()}
+    captions, pairs, wrong = _read_sets(content, words, path)
+    if (name, dataset, levels[0], folder) == WRONG_FOLDER:
+        what = f"dataset_dir is {folder}; the images of {name} are those of its sentence file"
+        wrong, folder = [*wrong, ("note", "folder of another test", path.name, what)], name
+    notes = [*wrong, *notes, *_notes(words, captions, pairs, dataset, path)]
+    words = tuple(dict.fromkeys(words))
     return GroundedTest(
-        name=name,
-        dataset=dataset,
-        levels=levels,
-        contextual_words=tuple(dict.fromkeys(words)),
-        labels=labels,
-        captions=captions,
-        pairs=pairs,
-        folder=name if WRONG_FOLDER in known else content["dataset_dir"],
-        problems=problems(found),
+        name, dataset, tuple(levels), words, labels, captions, pairs, folder, problems(notes)
     )
 
 
@@ -174,33 +148,32 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
         raise unknown_name("level", level, LEVELS)
     folder = require_path(folder, "folder")
     test = stimuli.association_test(require_text(name, "name"), level)
-    there = [each for each in SETS if (folder / each).is_dir()]
-    if not there:
+    missing = [each for each in SETS if not (folder / each).is_dir()]
+    if len(missing) == len(SETS):
         raise DataError(
             f"{folder} holds none of the folders {', '.join(SETS)}; make them, with a folder of "
             "pictures for every word in each",
             path=folder,
         )
-    captions = _captions_of(test)
-    rows, found = [], []
+    captions, rows = _captions_of(test), []
+    wrong = [("error", "folder is missing", each, str(folder / each)) for each in missing]
     for set_name in SETS:
-        if set_name not in there:
-            found.append(("error", "folder is missing", set_name, str(folder / set_name)))
-            continue
-        known = captions[captions["set"] == set_name[0]]
-        paired, lacking = _pair_folder(folder, set_name, known)
-        rows += paired
-        found += lacking
-    pairs = pandas.DataFrame(rows, columns=PAIRS)
+        for word, of_word in captions[captions["set"] == set_name[0]].groupby("word", sort=False):
+            places = [
+                folder / set_name / each for each in dict.fromkeys([word, word.replace(" ", "_")])
+            ]
+            images = [image for place in places for image in images_in(place)]
+            if not images and set_name not in missing:
+                wrong.append(("error", "word without an image", set_name, word))
+            rows += [
+                (set_name, row.caption_id, row.caption, word, image.relative_to(folder).as_posix())
+                for image in images
+                for row in of_word.itertuples()
+            ]
+    words, pairs = tuple(captions["word"].unique()), pandas.DataFrame(rows, columns=PAIRS)
+    labels, levels = dict(test.labels), LEVELS[level]
     return GroundedTest(
-        name=name,
-        dataset="user",
-        levels=LEVELS[level],
-        contextual_words=tuple(captions["word"].unique()),
-        labels=dict(test.labels),
-        captions=captions,
-        pairs=pairs,
-        problems=problems(found),
+        name, "user", levels, words, labels, captions, pairs, problems=problems(wrong)
     )
 
 
@@ -239,17 +212,17 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
         )
     places = _places(folder, test)
     names = test.pairs[["set", "image"]].drop_duplicates()
-    found = []
-    for row in names.itertuples():
-        if len(places[row.image]) != 1:
-            kind = "image lies in two folders" if places[row.image] else "image is missing"
-            found.append(("error", kind, row.set, row.image))
+    wrong = [
+        ("error", "image lies in two folders" if places[name] else "image is missing", of, name)
+        for of, name in names.itertuples(index=False)
+        if len(places[name]) != 1
+    ]
     one = {image: paths[0] for image, paths in places.items() if len(paths) == 1}
-    there = names.assign(path=names["image"].map(one)).dropna(subset="path")
-    sound, damaged = readable(there, "set")
+    placed = names.assign(path=names["image"].map(one)).dropna(subset="path")
+    sound, damaged = readable(placed, "set")
     pairs = test.pairs.merge(sound, on=["set", "image"])
-    found += damaged + _twins(sound) + _unbalanced(balance(test, pairs))
-    return pairs, problems(found)
+    wrong += damaged + _twins(sound) + _unbalanced(balance(test, pairs))
+    return pairs, problems(wrong)
 
 
 def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
@@ -281,24 +254,7 @@ def balance(test: GroundedTest, pairs: pandas.DataFrame) -> pandas.DataFrame:
     return table.assign(share=table["images_left"] / table["n_images"]).reset_index()
 
 
-def _object(path: Path) -> tuple[dict, list[tuple]]:
-    """Return what a file holds, every key of the kind that the reader goes on with, and notes."""
-    content, repeated = _json(path)
-    if isinstance(content, dict):
-        content = {"dataset_dir": "", "contextual_words": []} | content
-    _require(content, SHAPE, path)
-    types = content["test_types"]
-    if not types or not set(types) <= set(TEST_TYPES):
-        raise DataError(
-            f"{path}: test_types: {types} is not one or more of {', '.join(TEST_TYPES)}",
-            path=path,
-            word="test_types",
-        )
-    content["contextual_words"] = [*map(cleaned, content["contextual_words"])]
-    return content, repeated
-
-
-def _json(path: Path) -> tuple[Any, list[tuple]]:
+def _json(path: Path) -> tuple[dict, list[tuple]]:
     """Return what a file holds, and notes on images that an object lists more than once."""
     repeated: list[tuple] = []
 
@@ -320,81 +276,64 @@ def _json(path: Path) -> tuple[Any, list[tuple]]:
     try:
         content = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
         json.dumps(content, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{path} is not one JSON object: {error.msg} in line {error.lineno}, column "
-            f"{error.colno}; a released file holds a single object",
-            path=path,
-            row=error.lineno,
-        ) from error
+        if not isinstance(content, dict):
+            raise ValueError("it holds something else")
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{path} is not one JSON object: {error}; see a released file", path=path
-        ) from error
+        what = f"{path} is not one JSON object: {error}; see a released file"
+        raise DataError(what, path=path, row=getattr(error, "lineno", None)) from error
     return content, repeated
 
 
-def _require(value: Any, shape: Any, path: Path, key: str = "") -> None:
-    """Refuse a value that is not of a shape: a type, a list of texts, or an object with keys."""
-    kind = shape if isinstance(shape, type) else type(shape)
-    if not isinstance(value, kind):
-        given = KINDS.get(type(value), type(value).__name__)
-        raise DataError(
-            f"{path}{f': {key} is' * bool(key) or ' holds'} {given}, not {KINDS[kind]}; see a "
-            "released file",
-            path=path,
-            word=key or None,
-        )
-    if kind is list:
-        for place, each in enumerate(value):
-            _require(each, str, path, f"{key}[{place}]")
-    for name, of in shape.items() if kind is dict else ():
-        for each in value if name == "*" else [name]:
-            place = f"{key}.{each}".lstrip(".")
-            if each not in value:
-                raise DataError(
-                    f"{path} lacks the key {place}; it has {', '.join(sorted(value)) or 'no key'}",
-                    path=path,
-                    word=place,
-                )
-            _require(value[each], of, path, place)
+def _wrong(path: Path, place: str, what: str) -> DataError:
+    return DataError(f"{path}: {place}: {what}; see a released file", path=path, word=place)
 
 
-def _number(value: Any, path: Path, key: str) -> int:
+def _value(path: Path, content: dict, kind: type, *keys: str) -> Any:
+    """Return the value of a key, or of a key within that of others, which has to be of a kind."""
+    for at, key in enumerate(keys):
+        place = ".".join(keys[: at + 1])
+        if key not in content:
+            raise _wrong(path, place, f"there is no such key, only {', '.join(content)}")
+        content, wanted = content[key], kind if at == len(keys) - 1 else dict
+        if not isinstance(content, wanted):
+            raise _wrong(path, place, f"{json.dumps(content)[:40]} is not {KINDS[wanted]}")
+    return content
+
+
+def _texts(path: Path, content: dict, key: str) -> list[str]:
+    values = _value(path, content, list, key)
+    for at, value in enumerate(values):
+        if not isinstance(value, str):
+            raise _wrong(path, f"{key}[{at}]", f"{json.dumps(value)[:40]} is not text")
+    return values
+
+
+def _number(value: Any, path: Path, place: str) -> int:
     """Return a caption number, which files also give as text."""
     if type(value) is int or (isinstance(value, str) and value.strip().isdecimal()):
         return int(value)
-    raise DataError(
-        f"{path}: {key}: {json.dumps(value)} is no caption number; write a whole number that the "
-        "captions have",
-        path=path,
-        word=key,
-    )
+    raise _wrong(path, place, f"{json.dumps(value)[:40]} is no caption number")
 
 
-def _read_sets(content: dict, path: Path):
+def _read_sets(content: dict, words: list[str], path: Path):
     """Return captions, pairs and problems of the six sets."""
-    words = content["contextual_words"]
-    captions, pairs, found = [], [], []
+    captions, pairs, wrong = [], [], []
     for key, role in ROLES.items():
         place, texts = f"{key}.captions", {}
-        for number, text in content[key]["captions"].items():
-            text = cleaned(text)
+        given = _value(path, content, dict, key, "captions")
+        for number in given:
+            text = cleaned(_value(path, content, str, key, "captions", number))
             texts[_number(number, path, place)] = (text, _word_of(text, words))
-        if len(texts) < len(content[key]["captions"]):
-            raise DataError(
-                f"{path}: {place}: two captions have one number; number them anew",
-                path=path,
-                word=place,
-            )
+        if len(texts) < len(given):
+            raise _wrong(path, place, "two captions have one number")
         captions += [(role, number, *text) for number, text in texts.items()]
         for set_name, name in _image_sets(content, key):
-            _require(content[key], {name: {}}, path, key)
-            rows, wrong = _pair_rows(set_name, content[key][name], texts, path, f"{key}.{name}")
+            images = _value(path, content, dict, key, name)
+            rows, found = _pair_rows(set_name, images, texts, path, f"{key}.{name}")
             pairs += rows
-            found += wrong
+            wrong += found
     captions = pandas.DataFrame(captions, columns=PAIRS[:-1])
-    return captions, pandas.DataFrame(pairs, columns=PAIRS), found
+    return captions, pandas.DataFrame(pairs, columns=PAIRS), wrong
 
 
 def _word_of(text: str, words: Sequence[str]) -> str:
@@ -429,10 +368,6 @@ def _pair_rows(
 ):
     rows, found = [], []
     for image, numbers in images.items():
-        if not isinstance(numbers, list):
-            found.append(
-                ("note", "caption number is not in a list", set_name, f"{image}: {numbers!r}")
-            )
         if numbers == []:
             found.append(("error", "image without a caption", set_name, image))
         for each in numbers if isinstance(numbers, list) else [numbers]:
@@ -444,38 +379,24 @@ def _pair_rows(
     return rows, found
 
 
-def _notes_on_file(words: list, pairs: pandas.DataFrame, dataset: str, path: Path) -> list[tuple]:
-    """Note that a file has no contextual words, or images that another data set's names have."""
-    found = []
+def _notes(words, captions, pairs, dataset: str, path: Path) -> list[tuple]:
+    """Note what a file lacks, what is another data set's, and sets of attributes that are one."""
+    notes = []
     if not words:
         what = "no contextual words: the contextual level and Experiment 3 cannot be run"
-        found.append(("note", "key is missing", path.name, what))
+        notes.append(("key is missing", path.name, what))
     foreign = pairs.loc[pairs["image"].str.startswith("COCO_"), "image"].nunique()
     if foreign and dataset != "coco":
         what = f"{foreign} images are named as COCO's"
-        found.append(("note", "images of another data set", path.name, what))
-    return found
-
-
-def _notes_on_sets(captions: pandas.DataFrame, pairs: pandas.DataFrame) -> list[tuple]:
-    """Note captions that repeat, have no image or no contextual word, and sets that are alike."""
-    counts = captions.groupby("set")["caption"].agg(["size", "nunique"])
-    found = [
-        ("captions repeat", row.Index, f"{row.size} captions, {row.nunique} of them different")
-        for row in counts[counts["size"] > counts["nunique"]].itertuples()
-    ]
-    for attribute in "AB":
-        one, other = (set(pairs.loc[pairs["set"] == f"{attribute}{t}", "image"]) for t in "xy")
-        if one and one == other:
+        notes.append(("images of another data set", path.name, what))
+    of_set = pairs.groupby("set")["image"].agg(set)
+    for one, other in (("Ax", "Ay"), ("Bx", "By")):
+        if of_set.get(one) == of_set.get(other) is not None:
             what = "the images are the same with both targets, so that Experiments 1 and 2 coincide"
-            found.append(("sets are the same", f"{attribute}x, {attribute}y", what))
-    for name, rows in pairs.groupby("set"):
-        known = captions[captions["set"] == name[0]]
-        lacking = known.loc[~known["caption_id"].isin(rows["caption_id"]), "caption"]
-        found += [("caption without an image", name, text) for text in lacking]
+            notes.append(("sets are the same", f"{one}, {other}", what))
     wordless = captions.loc[captions["word"] == "", ["set", "caption"]]
-    found += [("caption without a contextual word", *row) for row in wordless.to_numpy()]
-    return [("note", *each) for each in found]
+    notes += [("caption without a contextual word", *row) for row in wordless.to_numpy()]
+    return [("note", *each) for each in notes]
 
 
 def _captions_of(test: stimuli.AssociationTest) -> pandas.DataFrame:
@@ -487,21 +408,6 @@ def _captions_of(test: stimuli.AssociationTest) -> pandas.DataFrame:
     ]
     table = pandas.DataFrame(rows, columns=["set", "caption", "word"])
     return table.assign(caption_id=table.groupby("set").cumcount())
-
-
-def _pair_folder(folder: Path, set_name: str, captions: pandas.DataFrame):
-    rows, found = [], []
-    for word, of_word in captions.groupby("word", sort=False):
-        names = [folder / set_name / each for each in dict.fromkeys([word, word.replace(" ", "_")])]
-        images = [image for name in names for image in images_in(name)]
-        if not images:
-            found.append(("error", "word without an image", set_name, word))
-        rows += [
-            (set_name, row.caption_id, row.caption, word, image.relative_to(folder).as_posix())
-            for image in images
-            for row in of_word.itertuples()
-        ]
-    return rows, found
 
 
 def _places(folder: Path, test: GroundedTest) -> dict[str, list[Path]]:
@@ -525,26 +431,27 @@ def _places(folder: Path, test: GroundedTest) -> dict[str, list[Path]]:
 
 def _twins(sound: pandas.DataFrame) -> list[tuple]:
     """Note pictures that are there twice: in a set under two names, or in two sets."""
-    found = []
+    notes = []
     for _, rows in sound.groupby("sha256"):
-        for set_name, names in rows.groupby("set")["image"]:
-            if len(names) > 1:
-                found.append(("note", "picture is there twice", set_name, ", ".join(names)))
-        for one, other in COMPARED:
-            if {one, other} <= set(rows["set"]):
-                what = rows.loc[rows["set"] == one, "image"].iloc[0]
-                found.append(("note", "picture is in two sets", f"{one}, {other}", what))
-    return found
+        names = rows.groupby("set")["image"].agg(list)
+        twice = names[names.map(len) > 1]
+        notes += [("picture is there twice", of, ", ".join(each)) for of, each in twice.items()]
+        notes += [
+            ("picture is in two sets", f"{one}, {other}", names[one][0])
+            for one, other in COMPARED
+            if one in names and other in names
+        ]
+    return [("note", *each) for each in notes]
 
 
 def _unbalanced(table: pandas.DataFrame) -> list[tuple]:
     """Note sets that are compared, and of which more images are left, or a larger share, in one."""
-    sets = table.set_index("set")
-    found = []
-    for one, other in COMPARED:
-        if {one, other} <= set(sets.index):
-            two = sets.loc[[one, other]]
-            if two["images_left"].nunique() > 1 or two["share"].nunique() > 1:
-                counts = [f"{r.Index} {r.images_left} of {r.n_images}" for r in two.itertuples()]
-                found.append(("note", "sets are unbalanced", f"{one}, {other}", ", ".join(counts)))
-    return found
+    sets, notes = table.set_index("set"), []
+    for pair in COMPARED:
+        two = sets.reindex(pair).dropna()
+        if len(two) == 2 and (two[["images_left", "share"]].nunique() > 1).any():
+            counts = [
+                f"{of} {row.images_left:.0f} of {row.n_images:.0f}" for of, row in two.iterrows()
+            ]
+            notes.append(("note", "sets are unbalanced", ", ".join(pair), ", ".join(counts)))
+    return notes

@@ -7,11 +7,11 @@ are is not chance: what is left of a test may be out of balance (:func:`coverage
 import collections
 import concurrent.futures
 import contextlib
+import csv
 import datetime
 import errno
 import functools
 import io
-import itertools
 import os
 import queue
 import re
@@ -51,6 +51,9 @@ PIXELS = 40_000_000
 
 PER_HOST = 2
 """Connections to one host at a time."""
+
+OPENING = threading.Lock()
+"""Held while an image is opened."""
 
 TEXTS = ("text/", "application/json", "application/xhtml", "application/xml")
 """Types of answers to a person or a program, such as that one must log in."""
@@ -102,26 +105,39 @@ def download_images(
     _require_names(links, folder)
     links = links.assign(url=[address(url) for url in links["url"]])
     asked = list(zip(links["file"], links["url"], strict=True))
-    record = _Record(folder)
-    if record.open_ones(asked, again):
+    if _open_links(asked, folder, again):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with one_at_a_time(folder / RECORD):
                 for left in folder.glob(f"{PART}*"):  # of a run that was killed
                     left.unlink()
-                record = _Record(folder)  # another process may have been at it meanwhile
-                record.begin()
-                _fetch_all(record.open_ones(asked, again), _Fetcher(record), n_workers)
+                # Another process may have been at it meanwhile.
+                _fetch_all(_open_links(asked, folder, again), folder, n_workers)
         except OSError as error:
             raise DataError(
                 f"{folder} cannot be written: {error.strerror}. Make room there, or free it for "
                 "writing, and run the same call again: it goes on",
                 path=folder,
             ) from error
-    return links.assign(**record.columns(asked))
+    rows = _recorded(folder)
+    return links.assign(**{name: [rows[link][name] for link in asked] for name in COLUMNS[2:]})
 
 
-def _fetch_all(wanted: list[tuple[str, str]], fetch: "_Fetcher", n_workers: int) -> None:
+def _open_links(links: list[tuple[str, str]], folder: Path, again: bool) -> list[tuple[str, str]]:
+    """Return the links that are to be asked: not those that are here, or dead for good."""
+    rows = _recorded(folder)
+
+    def is_settled(file: str, url: str) -> bool:
+        row = rows.get((file, url), {"outcome": ""})
+        if row["outcome"] == HERE:
+            path = folder / file
+            return path.is_file() and file_sha256(path) == row["sha256"]
+        return row["outcome"].startswith(FINAL) and not again
+
+    return [link for link in links if not is_settled(*link)]
+
+
+def _fetch_all(wanted: list[tuple[str, str]], folder: Path, n_workers: int) -> None:
     """Fetch links, those of a host one after another in PER_HOST rows: a slow one holds no more."""
     hosts, done = collections.defaultdict(list), queue.SimpleQueue()
     for file, url in wanted:
@@ -129,24 +145,56 @@ def _fetch_all(wanted: list[tuple[str, str]], fetch: "_Fetcher", n_workers: int)
     stopped = threading.Event()
 
     def fetch_row(row: list[tuple[str, str]]) -> None:
-        for link in row:
+        for file, url in row:
             if stopped.is_set():
                 return
             try:
-                done.put(fetch(*link))
+                done.put(_fetched(folder, file, url))
             except BaseException as error:
                 done.put(error)
 
-    with concurrent.futures.ThreadPoolExecutor(n_workers) as pool:
+    # Written anew, without what a run that was killed left of a line.
+    whole = pandas.DataFrame(_recorded(folder).values(), columns=COLUMNS)
+    whole.to_csv(folder / f"{PART}record", index=False)
+    os.replace(folder / f"{PART}record", folder / RECORD)
+    with (
+        open(folder / RECORD, "a", encoding="utf-8", newline="") as record,
+        concurrent.futures.ThreadPoolExecutor(n_workers) as pool,
+    ):
         for links in hosts.values():
             for at in range(PER_HOST):
                 pool.submit(fetch_row, links[at::PER_HOST])
         try:
             for _ in progress(wanted, "images"):
-                if error := done.get():
-                    raise error
+                row = done.get()
+                if isinstance(row, BaseException):
+                    raise row
+                csv.writer(record, lineterminator="\n").writerow(row)
+                record.flush()
         finally:
             stopped.set()
+
+
+def _fetched(folder: Path, file: str, url: str) -> list:
+    """Fetch a link; return its row of the record."""
+    outcome, headers, body = _fetcher.tried(url)
+    part, path, sha256 = folder / f"{PART}{threading.get_ident()}", folder / file, ""
+    if outcome == HERE:
+        part.write_bytes(body)
+        with OPENING:
+            outcome = _judged(part, headers, body)
+    if outcome == HERE:
+        sha256 = file_sha256(part)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(part, path)
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) in NO_WRITING:
+                raise
+            outcome = f"cannot be written: {getattr(error, 'strerror', error)}"
+    part.unlink(missing_ok=True)
+    date, is_here = datetime.date.today().isoformat(), outcome == HERE
+    return [file, url, outcome, sha256 if is_here else "", len(body) if is_here else 0, date]
 
 
 def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
@@ -173,31 +221,26 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     ['not downloaded']
     """
     folder, links = require_path(folder, "folder"), require_table(links, "links", ["file"], ["url"])
-    known = _recorded(folder / RECORD)
-    said = {(row.file, row.url): row.outcome for row in known.itertuples()}
-    found = [
-        _outcome(os.path.isfile(folder / file), said.get((file, address(url)), NOT_ASKED))
-        for file, url in zip(links["file"], links["url"], strict=True)
-    ]
+    rows, found = _recorded(folder), []
+    for file, url in zip(links["file"], links["url"], strict=True):
+        outcome = rows.get((file, address(url)), {"outcome": NOT_ASKED})["outcome"]
+        is_here = os.path.isfile(folder / file)
+        found.append(HERE if is_here else GONE if outcome == HERE else outcome)
     return links.assign(outcome=found)
 
 
-def _outcome(is_here: bool, recorded: str) -> str:
-    if is_here:
-        return HERE
-    return GONE if recorded == HERE else recorded
-
-
-def _recorded(path: Path) -> pandas.DataFrame:
-    """Return the last row of every file of a record, without a line that was not ended."""
+def _recorded(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the last row of every link of a record, without a line that was not ended."""
+    path = folder / RECORD
     text = path.read_text("utf-8", errors="replace") if path.is_file() else ""
     if "\n" not in text:
-        return pandas.DataFrame(columns=COLUMNS)
+        return {}
     whole = io.StringIO(text[: text.rindex("\n") + 1])
     rows = pandas.read_csv(whole, dtype=str, keep_default_na=False, on_bad_lines="skip")
     if not {"file", "url", "outcome"} <= set(rows):
         raise DataError(f"{path} is no record of downloads: move it away", path=path)
-    return rows.drop_duplicates(["file", "url"], keep="last")
+    rows = rows.reindex(columns=COLUMNS, fill_value="").to_dict("records")
+    return {(row["file"], row["url"]): row for row in rows}
 
 
 def coverage(downloaded: pandas.DataFrame) -> pandas.DataFrame:
@@ -214,96 +257,18 @@ def coverage(downloaded: pandas.DataFrame) -> pandas.DataFrame:
         *test*, *group*, *links*, *here*, *share*, and *reasons*: the outcomes of the others, the
         most frequent first.
     """
-    rows = []
     downloaded = require_table(downloaded, "downloaded", ["test", "group", "outcome"])
-    for (test, group), part in downloaded.groupby(["test", "group"]):
-        reasons = counted(part.loc[part["outcome"] != HERE, "outcome"])
-        here = int((part["outcome"] == HERE).sum())
-        rows.append((test, group, len(part), here, here / len(part), reasons))
+    rows = []
+    for case, part in downloaded.groupby(["test", "group"]):
+        lost = part.loc[part["outcome"] != HERE, "outcome"]
+        here = len(part) - len(lost)
+        rows.append((*case, len(part), here, here / len(part), counted(lost)))
     return pandas.DataFrame(rows, columns=["test", "group", "links", "here", "share", "reasons"])
 
 
 def counted(reasons: pandas.Series) -> str:
     """Return how often each reason occurs, in words, the most frequent first."""
     return "; ".join(f"{reason} ({n})" for reason, n in reasons.value_counts().items())
-
-
-class _Record:
-    """What became of every link, in a table that is added to line by line."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.path = folder, folder / RECORD
-        self.lock = threading.Lock()
-        rows = _recorded(self.path).reindex(columns=COLUMNS, fill_value="").itertuples(index=False)
-        self.rows = {(row.file, row.url): list(row) for row in rows}
-
-    def begin(self) -> None:
-        """Take away what a run that was killed left of a line, and head a new table."""
-        whole = self.path.read_bytes() if self.path.exists() else b""
-        if not whole.endswith(b"\n"):
-            self.path.touch()
-            os.truncate(self.path, whole.rfind(b"\n") + 1)
-        if b"\n" not in whole:
-            self._write(COLUMNS)
-
-    def columns(self, links: list[tuple[str, str]]) -> dict[str, list[str]]:
-        """Return the columns that a record adds to links."""
-        rows = [self.rows[link] for link in links]
-        return {name: [row[at] for row in rows] for at, name in enumerate(COLUMNS) if at > 1}
-
-    def open_ones(self, links: list[tuple[str, str]], again: bool) -> list[tuple[str, str]]:
-        """Return the links that are to be asked."""
-        return [link for link in links if not self._settled(*link, again)]
-
-    def _settled(self, file: str, url: str, again: bool) -> bool:
-        _, _, outcome, sha256, *_ = self.rows.get((file, url), [""] * 4)
-        if outcome == HERE:
-            path = self.folder / file
-            return path.is_file() and file_sha256(path) == sha256
-        return outcome.startswith(FINAL) and not again
-
-    def add(self, file: str, url: str, outcome: str, sha256: str = "", size: int = 0) -> None:
-        """Note what became of a link."""
-        row = [file, url, outcome, sha256, str(size), datetime.date.today().isoformat()]
-        with self.lock:
-            self._write(row)
-            self.rows[file, url] = row
-
-    def _write(self, values: list[str]) -> None:
-        line = pandas.DataFrame([values]).to_csv(index=False, header=False)
-        with open(self.path, "a", encoding="utf-8") as stream:
-            stream.write(line)
-
-
-class _Fetcher:
-    """Fetches one link after another, from many threads."""
-
-    def __init__(self, record: _Record) -> None:
-        self.record = record
-        self.numbers, self.opening = itertools.count(), threading.Lock()
-
-    def __call__(self, file: str, url: str) -> None:
-        """Fetch a link, and note what became of it."""
-        outcome, headers, body = _fetcher.tried(url)
-        folder = self.record.folder
-        part, path = folder / f"{PART}{next(self.numbers)}", folder / file
-        sha256 = ""
-        if outcome == HERE:
-            part.write_bytes(body)
-            with self.opening:
-                outcome = _judged(part, headers, body)
-        if outcome == HERE:
-            sha256 = file_sha256(part)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(part, path)
-            except (OSError, ValueError) as error:
-                if getattr(error, "errno", None) in NO_WRITING:
-                    raise
-                outcome = f"cannot be written: {getattr(error, 'strerror', error)}"
-        part.unlink(missing_ok=True)
-        size = len(body) if outcome == HERE else 0
-        self.record.add(file, url, outcome, sha256 if size else "", size)
 
 
 def _judged(part: Path, headers: Any, body: bytes) -> str:

@@ -1,25 +1,46 @@
-"""The images of study 1: where each is, by what Ross, Katz and Barbu (2021) released, and fetched.
+"""The tests and images of study 1, by what Ross, Katz and Barbu (2021) released.
 
 The authors released no picture. For Google's there are lists of links, for COCO's the names of
 files, for those of Conceptual Captions a number made of the address. Each becomes one table of
-links, and one call fetches what they still give.
+links, and one call fetches what they still give. :func:`tests_on_disk` reads the tests with the
+pictures that are there.
 """
 
+import functools
 import os
 import re
 import shlex
 import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas
 
 from biaslib.datasets._arguments import require_path
 from biaslib.datasets._problems import DataError, problems
-from biaslib.datasets.grounded_images import grounded_test
+from biaslib.datasets.grounded_images import (
+    SETS,
+    TEST_TYPES,
+    GroundedTest,
+    balance,
+    grounded_test,
+    images_of,
+    user_test,
+)
 from biaslib.datasets.links import download_images
-from biaslib.runtime import read_text, unknown_name
+from biaslib.runtime import data_folder, read_text, unknown_name
 
-__all__ = ["SOURCES", "fetch_images", "files_of_tests", "image_folder", "links"]
+__all__ = [
+    "SOURCES",
+    "TESTS",
+    "TestsOnDisk",
+    "fetch_images",
+    "files_of_tests",
+    "image_folder",
+    "links",
+    "tests_on_disk",
+]
 
 SOURCES = ("google", "coco", "concap")
 """Where images come from: Google searches, COCO, Conceptual Captions."""
@@ -33,6 +54,183 @@ CAPTIONS = "Validation_GCC-1.1.0-Validation.tsv"
 """The list of Conceptual Captions' validation images, as its publisher names it."""
 
 FROM = "https://github.com/candacelax/bias-in-vision-and-language"
+
+
+TESTS = {
+    "weat3": "C3",
+    "weat6": "C6",
+    "weat8": "C8",
+    "weat11": "C11",
+    "weat12": "C12",
+    "weat13": "C13",
+    "occ_gender": "occupation-gender",
+    "occ_race": "occupation-race",
+    "angry_black_woman_stereotype": "ABW",
+    "heilman_gender_double_bind_competent_one_word": "DB-competent-gender",
+    "heilman_gender_double_bind_competent_one_sentence": "DB-competent-gender",
+    "heilman_gender_double_bind_likable_one_word": "DB-likeable-gender",
+    "heilman_gender_double_bind_likable_one_sentence": "DB-likeable-gender",
+    "heilman_race_double_bind_competent_one_word": "DB-competent-race",
+    "heilman_race_double_bind_competent_one_sentence": "DB-competent-race",
+    "heilman_race_double_bind_likable_one_word": "DB-likeable-race",
+    "heilman_race_double_bind_likable_one_sentence": "DB-likeable-race",
+}
+"""What the released files call the tests, and what we do; most tests have ``sent-<name>`` too.
+
+:meta hide-value:
+"""
+
+LEFT = ["source", "test", "file", "set", "n_images", "n_captions", "images_left", "captions_left"]
+LEFT += ["share", "run"]
+ASKED = ["source", "test", "level", "outcome"]
+
+
+@dataclass(frozen=True)
+class TestsOnDisk:
+    """Tests of one or several sources of images, and what is missing.
+
+    Attributes
+    ----------
+    sound
+        By source, tests with their sound pairs, at the levels at which none of the six sets is
+        empty.
+    problems
+        One row a problem: *severity*, *kind*, *where* (source, file and set), *what*.
+    left
+        One row a set: *source*, *test*, *file*, *set*; *n_images* and *n_captions* of all,
+        *images_left*, *captions_left*, *share*; *run*, the levels at which the test is run.
+    asked
+        One row a test and level that was asked for: *source*, *test*, *level* and *outcome*:
+        ``run``, ``not there``, or which sets have no image.
+    """
+
+    sound: dict[str | Path, list[tuple[GroundedTest, pandas.DataFrame]]]
+    problems: pandas.DataFrame
+    left: pandas.DataFrame
+    asked: pandas.DataFrame
+
+
+NOTHING_MISSING = TestsOnDisk(
+    {}, problems([]), pandas.DataFrame(columns=LEFT), pandas.DataFrame(columns=ASKED)
+)
+"""What there is to say of stimuli that do not come from files.
+
+:meta hide-value:
+"""
+
+
+def tests_on_disk(sources: Iterable[str | Path], names: Sequence[str]) -> TestsOnDisk:
+    """Read and check the tests of sources, with the images that are there.
+
+    Parameters
+    ----------
+    sources
+        Of :data:`SOURCES`, in the folder :func:`biaslib.runtime.data_folder` of ``ross2021``; or
+        a folder of one's own with a folder a test, as :func:`biaslib.datasets.user_test` reads it.
+    names
+        Tests, by our names (the values of :data:`TESTS`).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no data folder, or the folder of one's own has none of a test.
+    """
+    sound, wrong, left, asked = {}, [], [], []
+    for source in sources:
+        label = source.name if isinstance(source, Path) else source
+        readings, strange = _readings(source, label, names)
+        wrong.append(problems(strange))
+        outcomes = {}
+        for file, read, folder in readings:
+            try:
+                test = read()
+            except DataError as error:
+                what = ("error", "test cannot be read", f"{label}/{file}", str(error))
+                wrong.append(problems([what]))
+                continue
+            pairs, found = images_of(test, folder)
+            found = pandas.concat([test.problems, found])
+            wrong.append(found.assign(where=f"{label}/{file}, " + found["where"]))
+            name = TESTS.get(test.name, test.name)
+            empty = {level: empty_sets(pairs, level) for level in test.levels}
+            levels = tuple(level for level in test.levels if not empty[level])
+            if levels:
+                sound.setdefault(source, []).append((replace(test, levels=levels), pairs))
+            run = ", ".join(levels) or "not run"
+            left.append(balance(test, pairs).assign(source=label, test=name, file=file, run=run))
+            for level, sets in empty.items():
+                outcomes[name, level] = f"no image in {', '.join(sets)}" if sets else "run"
+        outcomes |= {
+            (name, level): "not there"
+            for name in names
+            for level in TEST_TYPES
+            if (name, level) not in outcomes
+        }
+        asked += [(label, *case, outcome) for case, outcome in outcomes.items()]
+    return TestsOnDisk(
+        sound,
+        pandas.concat([each for each in wrong if len(each)] or [problems([])], ignore_index=True),
+        pandas.concat(left, ignore_index=True)[LEFT] if left else NOTHING_MISSING.left,
+        pandas.DataFrame(asked, columns=ASKED),
+    )
+
+
+def empty_sets(pairs: pandas.DataFrame, level: str) -> list[str]:
+    """Return which of the six sets have no pair that a level can use.
+
+    ``contextual`` uses captions that carry one of the test's words.
+    """
+    usable = pairs[pairs["word"] != ""] if level == "contextual" else pairs
+    return [name for name in SETS if name not in set(usable["set"])]
+
+
+Reading = tuple[str, Callable[[], GroundedTest], Path]
+"""What a test is called in messages, how it is read, and the folder of its images."""
+
+
+def _readings(source: str | Path, label: str, names: Sequence[str]) -> tuple[list[Reading], list]:
+    """Return how the tests of a source are read, and what is odd in its folder."""
+    if isinstance(source, Path):
+        return _readings_of_ones_own(source, names), []
+    folder = data_folder("ross2021")
+    images, readings, strange = image_folder(folder, source), [], []
+    try:
+        paths = files_of_tests(folder, source)
+    except DataError as error:
+        return [], [("error", "source is not there", label, str(error))]
+    for path in paths:
+        name = TESTS.get(path.stem.removeprefix("sent-"))
+        if name is None or path.suffix != ".jsonl":
+            where = f"{source}/{path.name}"
+            strange.append(("note", "file is not a released test", where, "its name is not known"))
+        elif name in names:
+            readings.append((path.name, functools.partial(grounded_test, path), images))
+    if readings and not images.is_dir():
+        what = (
+            f"{images} is not there; biaslib.datasets.ross2021.fetch_images({str(folder)!r}, "
+            f"{source!r}) downloads what its links still give"
+        )
+        return [], [("error", "source is not there", label, what)]
+    return readings, strange
+
+
+def _readings_of_ones_own(folder: Path, names: Sequence[str]) -> list[Reading]:
+    """Return the folders of a user, each at both levels."""
+    filled = [name for name in names if (folder / name).is_dir()]
+    if not filled:
+        raise FileNotFoundError(
+            f"{folder} holds no folder of a test; make one, such as {folder / 'C6'}, and fill it "
+            "as biaslib.datasets.user_test says"
+        )
+    return [
+        (
+            f"{name}, {level}",
+            functools.partial(user_test, name, folder / name, level),
+            folder / name,
+        )
+        for name in filled
+        for level in ("word", "sentence")
+    ]
 
 
 def fetch_images(
@@ -136,42 +334,34 @@ def files_of_tests(folder: str | Path, source: str) -> list[Path]:
     place = require_path(folder, "folder") / "tests" / "grounded-tests" / _known(source)
     paths = [path for path in sorted(place.glob("*")) if not path.name.startswith(".")]
     if not paths:
-        raise DataError(
-            f"{place} holds no test; put the authors' .jsonl files there, from their repository "
-            f"{FROM}",
-            path=place,
-        )
+        what = f"{place} holds no test; put the .jsonl files of {FROM} there"
+        raise DataError(what, path=place)
     return paths
 
 
 def _of_lists(folder: Path, source: str) -> tuple[list[tuple], list[tuple]]:
-    groups = sorted((folder / "data" / f"{source}-images").glob("[!.]*/[!.]*/"))
-    lists = [group / "get.sh" for group in groups if group.is_dir()]
-    if not any(map(os.path.lexists, lists)):
-        raise DataError(
-            f"{folder}/data/{source}-images holds no list of links, <test>/<group>/get.sh; copy "
-            f"that folder from the authors' repository {FROM}",
-            path=folder / "data" / f"{source}-images",
-        )
-    rows, found = [], []
-    for path in lists:
-        test, group = path.parts[-3:-1]
-        name = f"{test}/{group}/get.sh"
+    place, rows, wrong = folder / "data" / f"{source}-images", [], []
+    groups = sorted(group for group in place.glob("[!.]*/[!.]*/") if group.is_dir())
+    if not any(os.path.lexists(group / "get.sh") for group in groups):
+        what = f"{place} holds no list of links, <test>/<group>/get.sh; copy that folder of {FROM}"
+        raise DataError(what, path=place)
+    for group in groups:
+        name = f"{group.parent.name}/{group.name}"
         try:
-            lines = _lines(path)
+            lines = _lines(group / "get.sh")
         except DataError as error:
-            found.append(("error", "list cannot be read", name, str(error)))
+            wrong.append(("error", "list cannot be read", f"{name}/get.sh", str(error)))
             continue
         for number, line in lines:
-            where = f"{name}, line {number}"
+            where = f"{name}/get.sh, line {number}"
             command = _wget(line)
             if command:
-                rows.append((test, group, f"{test}/{group}/{command[0]}", command[1]))
+                rows.append((*name.split("/"), f"{name}/{command[0]}", command[1]))
             elif line.split()[0] == "sleep":
-                found.append(("note", "command that fetches nothing", where, line))
+                wrong.append(("note", "command that fetches nothing", where, line))
             else:
-                found.append(("error", "line gives no image", where, line))
-    return rows, found
+                wrong.append(("error", "line gives no image", where, line))
+    return rows, wrong
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
@@ -232,15 +422,14 @@ def _captions_by_number(folder: Path) -> dict[str, str]:
     """Return the addresses of Conceptual Captions by the numbers that the tests call them."""
     path = folder / CAPTIONS
     if not path.is_file():
-        raise DataError(
+        what = (
             f"{path} is not there; download the validation split of Conceptual Captions, 2 MB, "
-            f"from https://ai.google.com/research/ConceptualCaptions/download to that place",
-            path=path,
+            "from https://ai.google.com/research/ConceptualCaptions/download to that place"
         )
-    lines = [line for line in read_text(path, DataError).split("\n") if line]
-    urls = [url for caption, tab, url in (line.rpartition("\t") for line in lines) if tab]
+        raise DataError(what, path=path)
+    lines = [line.rpartition("\t") for line in read_text(path, DataError).split("\n")]
+    urls = [url for _, tab, url in lines if tab]
     if not urls:
-        raise DataError(
-            f"{path} has no line with a caption, a tab and an address; get it again", path=path
-        )
+        what = f"{path} has no line with a caption, a tab and an address; get it again"
+        raise DataError(what, path=path)
     return {str(zlib.crc32(url.encode())): url for url in urls}

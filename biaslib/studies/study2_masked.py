@@ -2,11 +2,12 @@ r"""Study 2: masked words with and without images (Srinivasan and Bisk 2021), on
 
 A vision-language model and a text-only one fill the masked entity of a caption. What they answer is
 kept in a store, so that a killed run goes on where it was; every score is computed from those
-answers by :mod:`biaslib.metrics.masked_lm`.
+log-probabilities by :mod:`biaslib.metrics.masked_lm`.
 
 .. math:: S(E, g) = \ln \frac{P(E \mid g)}{P(E \mid g_N)}, \qquad B(E) = S(E, f) - S(E, m)
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,10 +20,11 @@ from scipy import stats
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.datasets._problems import problems
 from biaslib.metrics import masked_lm
-from biaslib.models import region_files, stored
+from biaslib.models import stored
 from biaslib.models.errors import CheckpointError
 from biaslib.models.images import Decoded, Pictures, WithRegions, pictures, read_by, read_once
 from biaslib.models.regions import RegionFeatures
+from biaslib.studies import _regions as regions
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy
 
@@ -33,15 +35,14 @@ __all__ = [
     "SOURCES",
     "TEXT_MODELS",
     "Choices",
+    "EntityImages",
     "Inputs",
     "Results",
-    "Shown",
-    "answers",
     "captions",
     "inputs",
     "load_models",
-    "named_instead",
-    "named_shares",
+    "masked_log_probs",
+    "misnaming_rates",
     "paper_inputs",
     "per_image",
     "picture_tests",
@@ -51,6 +52,7 @@ __all__ = [
     "scores",
     "shares",
     "tokenizer_problems",
+    "top_candidates",
 ]
 
 AGENTS = ("woman", "man", "person")
@@ -71,8 +73,14 @@ SOURCES = {
 ARTICLES = ("fitted", "printed")
 NO_IMAGE = ("text", "blank")
 
+TEXT_MODELS = {"vl-bert-large": "bert-large"}
+"""The text-only model from which a vision-language model began, where it is not BERT base."""
+
 STUDY = "srinivasan2021"
-ANSWER_COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
+COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
+
+NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError)
+"""Errors of a detector that cannot be had; others are raised."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Shown:
+class EntityImages:
     """Images of people with entities.
 
     Attributes
@@ -146,11 +154,6 @@ class Shown:
     rows: pandas.DataFrame
     images: Pictures
     blank: Pictures
-
-    def part(self, rows: Sequence[int]) -> "Shown":
-        """Return some of the images."""
-        some = self.rows.iloc[list(rows)].reset_index(drop=True)
-        return Shown(some, self.images.part(rows), self.blank)
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ class Inputs:
     model: Mapping[str, Any]
     text_model: Mapping[str, Any]
     entities: pandas.DataFrame
-    images: Shown | None
+    images: EntityImages | None
     seed: int = 0
     problems: pandas.DataFrame = field(default_factory=lambda: problems([]))
     pictured: Sequence[str] = ()
@@ -198,8 +201,8 @@ class Results:
     ----------
     scores
         Tidy scores: see :func:`scores`.
-    answers
-        What the vision-language model answered: see :func:`answers`.
+    log_probs
+        What the vision-language model answered: see :func:`masked_log_probs`.
     problems
         What was left out, and what a reader should know.
     weights
@@ -207,7 +210,7 @@ class Results:
     """
 
     scores: pandas.DataFrame
-    answers: pandas.DataFrame
+    log_probs: pandas.DataFrame
     problems: pandas.DataFrame
     weights: dict[str, str]
 
@@ -258,18 +261,18 @@ def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pand
     [['entity is not in the vocabulary', 'zeppelin']]
     """
     tokenizer = getattr(model, "tokenizer", None)
-    found = []
+    wrong = []
     for entity in entities if tokenizer is not None else ():
         article, tokens = tokenizer.tokenize("a"), tokenizer.tokenize(f"a {entity}")
         behind = tokens[: len(article)] == article
         tokens = tokens[len(article) :] if behind else tokenizer.tokenize(entity)
         if not tokens or tokenizer.unk_token in tokens:
-            found.append(("error", "entity is not in the vocabulary", model.name, entity))
+            wrong.append(("error", "entity is not in the vocabulary", model.name, entity))
         elif len(tokens) > 1:
             what = f"{entity}: {' '.join(tokens)}"
             severity = "note" if pieces else "error"
-            found.append((severity, "entity splits into word pieces", model.name, what))
-    return problems(found)
+            wrong.append((severity, "entity splits into word pieces", model.name, what))
+    return problems(wrong)
 
 
 # Inputs
@@ -367,84 +370,45 @@ def paper_inputs(
     if not per_agent:
         return Inputs("paper", "no images", asked, text, entities, None)
     wanted = tuple(pictured_entities(entities, pictured))
-    if only_sound and not folder.is_dir():
-        manifest, found = _no_folder(folder, wanted)
-    else:
-        manifest, found = datasets.entity_images(folder, wanted, per_agent)
-    regions = _region_file(folder) if models.REGISTRY[model].features else None
-    if regions is not None:
-        manifest, lacking = _with_regions(manifest, regions)
-        found = pandas.concat([found, lacking], ignore_index=True)
+    manifest, found = datasets.entity_images(folder, wanted, per_agent)
+    path = regions.file_of(folder, "regions") if models.REGISTRY[model].features else None
+    if path is not None:
+        why = manifest["image"].map(regions.unusable(path, manifest["image"]))
+        lost = manifest.assign(why=why)[why.notna()]
+        lacking = [
+            ("error", "regions cannot be used", f"{row.entity}, {row.gender}", row.why)
+            for row in lost.itertuples()
+        ]
+        found = pandas.concat([found, problems(lacking)], ignore_index=True)
+        manifest = manifest[why.isna()]
     datasets.require_sound(found, f"the image set {folder}", only_sound)
-    manifest = datasets.balanced_images(manifest)
-    shown = _shown(manifest, regions) if len(manifest) else None
-    name = folder.name if shown else "no images"
-    return Inputs("paper", name, asked, text, entities, shown, 0, found, wanted, per_agent)
+    images, name = _entity_images(datasets.balanced_images(manifest), path), folder.name
+    name = name if images else "no images"
+    return Inputs("paper", name, asked, text, entities, images, 0, found, wanted, per_agent)
 
 
-WIDTH = 2048
-"""Numbers a region that the models of this study read."""
-
-NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError)
-"""Errors of a detector that cannot be had; others are raised."""
-
-TEXT_MODELS = {"vl-bert-large": "bert-large"}
-"""The text-only model from which a vision-language model began, where it is not BERT base."""
+def _entity_images(manifest: pandas.DataFrame, path: Path | None) -> EntityImages | None:
+    """Return image files, with their regions where there is a file of them."""
+    if manifest.empty:
+        return None
+    images = pictures(manifest["path"].tolist())
+    if path is not None:
+        images = regions.with_regions(images, path, manifest["image"].tolist())
+    return EntityImages(manifest[["entity", "gender", "image"]], images, _blank())
 
 
 def _image_folder(folder: str | Path | None, only_sound: bool) -> Path:
-    """Return the folder of the images, which has to be there unless told to go on."""
+    """Return the folder of the images, which has to be named or there unless told to go on."""
     if folder is not None:
         return Path(folder)
     try:
-        return runtime.data_folder("srinivasan2021")
+        return runtime.data_folder(STUDY)
     except FileNotFoundError as error:
         if only_sound:
-            return Path("srinivasan2021")
+            return Path(STUDY)
         raise FileNotFoundError(
             f"{error}. To go on with captions alone, pass only_sound=True"
         ) from error
-
-
-def _no_folder(folder: Path, wanted: Sequence[str]) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Return an empty manifest, and that the images of every entity are missing."""
-    columns = ["entity", "gender", "image", "path", "sha256"]
-    found = [
-        ("error", "image is missing", f"{entity}, {agent}", f"there is no folder {folder.name}")
-        for entity in wanted
-        for agent in GENDERS
-    ]
-    return pandas.DataFrame(columns=columns, dtype=object), problems(found)
-
-
-def _region_file(folder: Path) -> Path | None:
-    """Return the file or folder of regions, where there is one."""
-    files = (folder / name for name in ("regions.safetensors", "regions.tsv", "regions"))
-    return next((path for path in files if path.exists()), None)
-
-
-def _with_regions(
-    manifest: pandas.DataFrame, path: Path
-) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Return the images whose regions the model can read, and why it cannot read those of others.
-
-    All at once where nothing is wrong, and else one by one.
-    """
-    names, wrong = manifest["image"].tolist(), {}
-    try:
-        region_files.read(path, names, WIDTH) if names else None
-    except region_files.FeatureFileError:
-        for name in names:
-            try:
-                region_files.read(path, [name], WIDTH)
-            except region_files.FeatureFileError as error:
-                wrong[name] = str(error)
-    lost = manifest[manifest["image"].isin(wrong)]
-    found = [
-        ("error", "regions cannot be used", f"{row.entity}, {row.gender}", wrong[row.image])
-        for row in lost.itertuples()
-    ]
-    return manifest.drop(index=lost.index), problems(found)
 
 
 def pictured_entities(entities: pandas.DataFrame, chosen: str | None) -> list[str]:
@@ -453,37 +417,25 @@ def pictured_entities(entities: pandas.DataFrame, chosen: str | None) -> list[st
     return entities.loc[of_set if of_set.any() else slice(None), "entity"].tolist()
 
 
-def _shown(manifest: pandas.DataFrame, regions: Path | None) -> Shown:
-    """Return image files, with their regions where there is a file of them."""
-    rows, names = manifest[["entity", "gender", "image"]], manifest["image"].tolist()
-    images = pictures(manifest["path"].tolist())
-    white = [np.full((224, 224, 3), 255, np.uint8)]
-    blank = WithRegions(white, lambda rows: _no_regions(len(rows)), "no regions")
-    if regions is None:
-        return Shown(rows, images, blank)
-    of_content = runtime.file_sha256 if regions.is_file() else runtime.source_hash
+def _blank() -> Pictures:
+    """Return an empty picture, of which no region is real, so that none is looked at."""
 
     def read(rows: Sequence[int]) -> RegionFeatures:
-        return region_files.read(regions, [names[row] for row in rows], WIDTH)
+        n = len(rows)
+        whole, none = np.tile([0.0, 0.0, 1.0, 1.0], (n, 1, 1)), np.zeros((n, 1), bool)
+        features = np.zeros((n, 1, regions.WIDTH), np.float32)
+        return RegionFeatures(features, whole, none, none, np.full((n, 2), 64))
 
-    source = f"{regions.name}, sha256 {of_content(regions)[:12]}"
-    return Shown(rows, WithRegions(images, read, source), blank)
-
-
-def _no_regions(n: int) -> RegionFeatures:
-    """Return empty pictures: no region is real, so that none is looked at."""
-    whole, none = np.tile([0.0, 0.0, 1.0, 1.0], (n, 1, 1)), np.zeros((n, 1), bool)
-    features = np.zeros((n, 1, WIDTH), np.float32)
-    return RegionFeatures(features, whole, none, none, np.full((n, 2), 64))
+    return WithRegions([np.full((224, 224, 3), 255, np.uint8)], read, "no regions")
 
 
-# Answers
+# Log-probabilities
 
 
-def answers(
+def masked_log_probs(
     model,
     entities: pandas.DataFrame,
-    images: Shown | None = None,
+    images: EntityImages | None = None,
     choices: Choices = Choices(),
     store: runtime.Store | None = None,
     shard_size: int = 64,
@@ -519,82 +471,59 @@ def answers(
     if images is not None:
         read = read_once(model, images.images)
         images = replace(images, images=read if read.has_regions else Decoded(read))
-    asked, parts = captions(entities, choices.article), []
-    for _, group in asked.groupby("verb", sort=False):
+    parts = []
+    for _, group in captions(entities, choices.article).groupby("verb", sort=False):
         candidates = group["entity"].tolist()
         for caption, members in group.groupby("caption", sort=False):
-            question = _Question(model, caption, candidates, choices, store, shard_size)
-            alone = question.alone(images)
-            parts.append(_alone(members["entity"].tolist(), alone, candidates))
-            if images is not None:
-                of_group = np.flatnonzero(images.rows["entity"].isin(members["entity"]))
-                if len(of_group):
-                    shown = images.part(of_group)
-                    parts.append(_long(shown.rows, question.with_images(shown), candidates))
+            ask = functools.partial(_stored, model, caption, candidates, choices, store, shard_size)
+            blank = images is not None and choices.no_image == "blank"
+            alone = ask(images=images.blank) if blank else ask(texts=["no image"])
+            rows = members[["entity"]].assign(gender="", image="")
+            parts.append(_long(rows, np.repeat(alone, len(rows), axis=0), candidates))
+            if images is None:
+                continue
+            shown = np.flatnonzero(images.rows["entity"].isin(members["entity"]))
+            if len(shown):
+                log_p = ask(images=images.images.part(shown))
+                parts.append(_long(images.rows.iloc[shown], log_p, candidates))
     return pandas.concat(parts, ignore_index=True)
 
 
-@dataclass(frozen=True)
-class _Question:
-    """One caption with its candidates, for one model."""
+def _stored(model, caption, candidates, choices, store, shard_size, **items: Any) -> np.ndarray:
+    """Return the log-probabilities of one caption, (items, agents, candidates), from the store."""
 
-    model: Any
-    caption: str
-    candidates: list[str]
-    choices: Choices
-    store: runtime.Store | None
-    shard_size: int
-
-    def _ask(self, images: Any, n: int) -> np.ndarray:
-        """Return log-probabilities, (n, agents, candidates)."""
-        options = self.choices.options
+    def ask(which: list[int], images: Any) -> np.ndarray:
         of_agents = [
-            self.model.mask_log_prob(
-                [self.caption.format(agent=agent)] * n, self.candidates, images, **options
+            model.mask_log_prob(
+                [caption.format(agent=agent)] * len(which), candidates, images, **choices.options
             )
             for agent in AGENTS
         ]
         return np.stack(of_agents, axis=1)
 
-    def alone(self, images: Shown | None) -> np.ndarray:
-        """Return the answers without an image, (agents, candidates)."""
-        if self.choices.no_image == "blank" and images is not None:
-            return self._stored(images=images.blank)[0]
-        return self._stored(texts=["no image"])[0]
-
-    def with_images(self, shown: Shown) -> np.ndarray:
-        """Return the answers with images, (images, agents, candidates)."""
-        return self._stored(images=shown.images)
-
-    def _stored(self, **items: Any) -> np.ndarray:
-        return stored.answers(
-            self.model,
-            "masked words",
-            lambda which, images: self._ask(images, len(which)),
-            **items,
-            store=self.store,
-            shard_size=self.shard_size,
-            caption=self.caption,
-            agents=AGENTS,
-            candidates=self.candidates,
-            **self.choices.options,
-        )
-
-
-def _alone(entities: list[str], log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
-    rows = pandas.DataFrame({"entity": entities, "gender": "", "image": ""})
-    return _long(rows, np.repeat(log_p[np.newaxis], len(entities), axis=0), candidates)
+    return stored.answers(
+        model,
+        "masked words",
+        ask,
+        **items,
+        store=store,
+        shard_size=shard_size,
+        caption=caption,
+        agents=AGENTS,
+        candidates=candidates,
+        **choices.options,
+    )
 
 
 def _long(rows: pandas.DataFrame, log_p: np.ndarray, candidates: list[str]) -> pandas.DataFrame:
     """Return (n, agents, candidates) as one row a number."""
     n_agents, n_candidates = log_p.shape[1:]
-    each = rows.loc[rows.index.repeat(n_agents * n_candidates)].reset_index(drop=True)
-    return each.assign(
+    repeated = rows.iloc[np.repeat(np.arange(len(rows)), n_agents * n_candidates)]
+    return repeated.reset_index(drop=True).assign(
         agent=np.tile(np.repeat(AGENTS, n_candidates), len(rows)),
         candidate=np.tile(candidates, len(rows) * n_agents),
         log_p=log_p.reshape(-1),
-    )[ANSWER_COLUMNS]
+    )[COLUMNS]
 
 
 # Scores
@@ -628,7 +557,7 @@ def run(
     only_sound
         Go on without the entities that a tokenizer lacks, or splits without a choice of what to do.
     store, shard_size
-        As of :func:`answers`.
+        As of :func:`masked_log_probs`.
     n_resamples
         Of images, for the intervals; 0 for none.
 
@@ -639,43 +568,37 @@ def run(
     """
     names = inputs.entities["entity"].tolist()
     checked = [tokenizer_problems(each, names, choices.pieces) for each in (model, text_model)]
-    datasets.require_sound(pandas.concat(checked), "the list of entities", only_sound, ADVICE)
-    entities = sound_entities(inputs.entities, pandas.concat(checked))
-    asked = answers(model, entities, inputs.images, choices, store, shard_size)
-    before = answers(text_model, entities, None, choices, store, shard_size)
-    found = scores(asked, before, entities, n_resamples, inputs.seed)
-    labelled = _labelled(found, inputs, model, text_model)
-    weights = {each.name: each.revision for each in (model, text_model)}
-    found = pandas.concat([inputs.problems, *checked], ignore_index=True)
-    return Results(labelled, asked, found, weights)
-
-
-def _labelled(
-    found: pandas.DataFrame, inputs: Inputs, model: Any, text_model: Any
-) -> pandas.DataFrame:
-    of_text = found["level"] == "S_L, text model"
+    wrong = pandas.concat(checked)
+    datasets.require_sound(wrong, "the list of entities", only_sound, ADVICE)
+    entities = sound_entities(inputs.entities, wrong)
+    log_probs = masked_log_probs(model, entities, inputs.images, choices, store, shard_size)
+    of_text = masked_log_probs(text_model, entities, None, choices, store, shard_size)
+    table = scores(log_probs, of_text, entities, n_resamples, inputs.seed)
+    is_text = table["level"] == "S_L, text model"
     labels = {"study": STUDY, "profile": inputs.profile, "dataset": inputs.dataset}
-    labels["model"] = np.where(of_text, text_model.name, model.name)
-    labels["revision"] = np.where(of_text, text_model.revision, model.revision)
-    return tidy(found, **labels)
+    labels["model"] = np.where(is_text, text_model.name, model.name)
+    labels["revision"] = np.where(is_text, text_model.revision, model.revision)
+    weights = {each.name: each.revision for each in (model, text_model)}
+    wrong = pandas.concat([inputs.problems, *checked], ignore_index=True)
+    return Results(tidy(table, **labels), log_probs, wrong, weights)
 
 
-def sound_entities(entities: pandas.DataFrame, found: pandas.DataFrame) -> pandas.DataFrame:
+def sound_entities(entities: pandas.DataFrame, wrong: pandas.DataFrame) -> pandas.DataFrame:
     """Return the entities without errors among the problems of :func:`tokenizer_problems`."""
-    errors = found.loc[found["severity"] == "error", "what"]
-    wrong = {what.split(":")[0] for what in errors}
-    left = entities[~entities["entity"].isin(wrong)].reset_index(drop=True)
+    errors = wrong.loc[wrong["severity"] == "error", "what"]
+    names = {what.split(":")[0] for what in errors}
+    left = entities[~entities["entity"].isin(names)].reset_index(drop=True)
     if left.empty:
         raise datasets.DataError(
-            f"none of the {len(entities)} entities is left: {', '.join(sorted(wrong)[:5])} are "
+            f"none of the {len(entities)} entities is left: {', '.join(sorted(names)[:5])} are "
             "missing from a tokenizer or split by it; choose other words, or choose pieces"
         )
     return left
 
 
 def scores(
-    asked: pandas.DataFrame,
-    before: pandas.DataFrame,
+    log_probs: pandas.DataFrame,
+    of_text: pandas.DataFrame,
     entities: pandas.DataFrame,
     n_resamples: int = 1000,
     seed: int = 0,
@@ -684,8 +607,8 @@ def scores(
 
     Parameters
     ----------
-    asked, before
-        Answers of the vision-language model and of the text-only one.
+    log_probs, of_text
+        Those of the vision-language model and of the text-only one: :func:`masked_log_probs`.
     entities
         With the columns *entity*, *set* and *stereotype*.
     n_resamples
@@ -701,96 +624,81 @@ def scores(
         rests on, or 1 caption; *seed*; *probability*, of the entity with the gendered agent, and
         *normaliser*, without (means over images; empty for B); *set* and *stereotype*.
     """
-    log_p = _own_log_p(asked)
-    text = _own_log_p(before)
+    own, text = _own_log_p(log_probs), _own_log_p(of_text)
     rows = []
     for at, entity in enumerate(entities.itertuples()):
         labels = {"test": entity.entity, "set": entity.set, "stereotype": entity.stereotype}
-        found = _of_entity(log_p.loc[entity.entity], text.loc[entity.entity])
-        for level, (bias, weighted) in found.items():
-            tidy = _tidy(bias, weighted, n_resamples, [seed, at])
-            rows += [labels | {"level": level, "seed": seed} | row for row in tidy]
+        biases = _biases(own.loc[entity.entity], text.loc[entity.entity])
+        for level, (bias, resampling) in biases.items():
+            labels |= {"level": level, "seed": seed}
+            rows += [labels | row for row in _rows(bias, resampling, n_resamples, [seed, at])]
     return pandas.DataFrame(rows)
 
 
-def _own_log_p(found: pandas.DataFrame) -> pandas.DataFrame:
+def _own_log_p(log_probs: pandas.DataFrame) -> pandas.DataFrame:
     """Return log P of the entity itself: rows entity, gender, image; columns agents."""
-    own = found[found["candidate"] == found["entity"]]
+    own = log_probs[log_probs["candidate"] == log_probs["entity"]]
     index = ["entity", "gender", "image"]
     return own.pivot(index=index, columns="agent", values="log_p").sort_index()
 
 
-def _of_entity(asked: pandas.DataFrame, before: pandas.DataFrame) -> dict[str, tuple]:
-    """Return by source the bias score, and what takes weights of women's and men's images."""
-    alone, first = asked.loc[("", "")], before.loc[("", "")]
-    found = {
-        "S_PT": _without_images(masked_lm.pretraining_shift, alone, (first, None)),
-        "S_L, no image": _without_images(masked_lm.language_association, alone, (alone, "person")),
-        "S_L, text model": _without_images(
-            masked_lm.language_association, first, (first, "person")
-        ),
+Resampling = dict[str, tuple[Callable, tuple[int, ...]]]
+"""By score (f, m or B), what takes weights of images, and how many images there are of whom."""
+
+
+def _biases(own: pandas.DataFrame, text: pandas.DataFrame) -> dict[str, tuple]:
+    """Return by source the bias score of an entity, and how its images are resampled."""
+    alone, before = own.loc[("", "")], text.loc[("", "")]
+
+    def without_images(score: Callable, log_p: pandas.Series, *below: Any) -> tuple:
+        f, m = (score(log_p[g], below[at]) for at, g in enumerate(GENDERS))
+        return masked_lm.bias_score(f=f, m=m), {}
+
+    language = masked_lm.language_association
+    biases = {
+        "S_PT": without_images(masked_lm.pretraining_shift, alone, *before[list(GENDERS)]),
+        "S_L, no image": without_images(language, alone, *[alone["person"]] * 2),
+        "S_L, text model": without_images(language, before, *[before["person"]] * 2),
     }
-    by_gender = {gender: asked.loc[gender] for gender in GENDERS if gender in asked.index}
-    if len(by_gender) < len(GENDERS):
-        return found
-    women, men = (by_gender[gender] for gender in GENDERS)
-    both = pandas.concat([women, men])
-    f, m = (masked_lm.language_association(both[a], both["person"]) for a in GENDERS)
-    language = masked_lm.bias_score(f=f, m=m)
+    if not set(GENDERS) <= set(own.index.get_level_values("gender")):
+        return biases
+    women, men = (own.loc[gender] for gender in GENDERS)
+    both, sizes = pandas.concat([women, men]), (len(women), len(men))
+    f, m = (language(both[gender], both["person"]) for gender in GENDERS)
+    bias = masked_lm.bias_score(f=f, m=m)
+    joined = {"f": f, "m": m, "B": bias}
+    biases["S_L"] = bias, {name: (_of_both(each), sizes) for name, each in joined.items()}
     f, m = (masked_lm.visual_association(g["person"], alone["person"]) for g in (women, men))
-    visual = masked_lm.bias_score(f=f, m=m)
-    found["S_L"] = (language, _language_weighted(language, (len(women), len(men))))
-    found["S_V"] = (visual, _visual_weighted(visual, (len(women), len(men))))
-    return found
+    bias = masked_lm.bias_score(f=f, m=m)
+    apart = {"f": (f.reweighted, sizes[:1]), "m": (m.reweighted, sizes[1:])}
+    biases["S_V"] = bias, apart | {"B": (bias.reweighted, sizes)}
+    return biases
 
 
-def _without_images(score: Callable, above: pandas.Series, below: tuple) -> tuple:
-    """A score of one caption: nothing to resample."""
-    normaliser, agent = below
-    f, m = (score(above[a], normaliser[agent or a]) for a in GENDERS)
-    return masked_lm.bias_score(f=f, m=m), None
+def _of_both(score: masked_lm.AssociationScore | masked_lm.BiasScore) -> Callable:
+    return lambda women, men: score.reweighted(np.concatenate([women, men]))
 
 
-def _language_weighted(bias: masked_lm.BiasScore, sizes: tuple[int, int]) -> dict:
-    def of(score):
-        return lambda women, men: score.reweighted(np.concatenate([women, men]))
-
-    return {name: (of(getattr(bias, name)), sizes) for name in "fm"} | {"B": (of(bias), sizes)}
-
-
-def _visual_weighted(bias: masked_lm.BiasScore, sizes: tuple[int, int]) -> dict:
-    return {
-        "f": (bias.f.reweighted, sizes[:1]),
-        "m": (bias.m.reweighted, sizes[1:]),
-        "B": (bias.reweighted, sizes),
-    }
-
-
-def _tidy(bias: masked_lm.BiasScore, weighted: dict | None, n_resamples: int, seed) -> list[dict]:
+def _rows(bias: masked_lm.BiasScore, resampling: Resampling, n_resamples: int, seed) -> list[dict]:
     """Return three rows: both agents, and their difference."""
-    rows = []
-    for name, score in (("f", bias.f), ("m", bias.m), ("B", bias)):
-        whole = name == "B"
-        row = {"statistic": name if whole else f"S({name})", "value": score.score}
-        row |= {"low": np.nan, "high": np.nan, "p_value": np.nan}
-        row["n"] = _n_images(bias) if whole else score.n
-        row["probability"] = np.nan if whole else float(score.probabilities.mean())
-        row["normaliser"] = np.nan if whole else float(np.exp(score.log_normaliser).mean())
-        if weighted and n_resamples:
-            statistic, sizes = weighted[name]
-            found = inference.bootstrap(
-                statistic, sizes, n_resamples=n_resamples, rng=np.random.default_rng(seed)
-            )
-            row |= {"low": found.low, "high": found.high}
-        rows.append(row)
-    return rows
+    n = bias.f.n + bias.m.n if bias.f.name == "S_V" else bias.f.n
+    rows = [{"statistic": "B", "value": bias.score, "n": n}]
+    for name, score in (("m", bias.m), ("f", bias.f)):
+        row = {"statistic": f"S({name})", "value": score.score, "n": score.n}
+        row["probability"] = float(score.probabilities.mean())
+        row["normaliser"] = float(np.exp(score.log_normaliser).mean())
+        rows.insert(0, row)
+    if resampling and n_resamples:
+        for row, name in zip(rows, "fmB", strict=True):
+            statistic, sizes = resampling[name]
+            rng = np.random.default_rng(seed)
+            interval = inference.bootstrap(statistic, sizes, n_resamples=n_resamples, rng=rng)
+            row |= {"low": interval.low, "high": interval.high}
+    empty = dict.fromkeys(("low", "high", "p_value", "probability", "normaliser"), np.nan)
+    return [empty | row for row in rows]
 
 
-def _n_images(bias: masked_lm.BiasScore) -> int:
-    return bias.f.n + bias.m.n if bias.f.name == "S_V" else bias.f.n
-
-
-def per_image(asked: pandas.DataFrame) -> pandas.DataFrame:
+def per_image(log_probs: pandas.DataFrame) -> pandas.DataFrame:
     """Return what each image adds to the scores of its entity.
 
     Returns
@@ -799,7 +707,7 @@ def per_image(asked: pandas.DataFrame) -> pandas.DataFrame:
         One row an image: *entity*, *gender*, *image*; *S_L(f)*, *S_L(m)* and *S_V*, its log
         ratios; *probability*, of the entity with "person", and *no image*, without the image.
     """
-    log_p = _own_log_p(asked).reset_index()
+    log_p = _own_log_p(log_probs).reset_index()
     alone = log_p[log_p["image"] == ""].set_index("entity")["person"]
     shown = log_p[log_p["image"] != ""]
     without = shown["entity"].map(alone).astype(float)
@@ -815,7 +723,7 @@ def per_image(asked: pandas.DataFrame) -> pandas.DataFrame:
     return table.rename_axis(columns=None).reset_index(drop=True)
 
 
-def picture_tests(asked: pandas.DataFrame) -> pandas.DataFrame:
+def picture_tests(log_probs: pandas.DataFrame) -> pandas.DataFrame:
     r"""Test, for each entity, whether the gender in the picture matters: images are the units.
 
     The images of women and of men are relabelled in every way that there is, and the absolute
@@ -833,17 +741,17 @@ def picture_tests(asked: pandas.DataFrame) -> pandas.DataFrame:
         *p_low* and *p_high*, which enclose it; *p_holm*, corrected for the number of entities.
     """
     rows = []
-    for entity, images in per_image(asked).groupby("entity", sort=False):
+    for entity, images in per_image(log_probs).groupby("entity", sort=False):
         women, men = (images.loc[images["gender"] == g, "probability"] for g in GENDERS)
         if len(women) and len(men):
-            found = inference.permutation_test(women, men, alternative="two-sided", rng=0)
-            rows.append((entity, len(images), found.p_value, found.low, found.high))
+            test = inference.permutation_test(women, men, alternative="two-sided", rng=0)
+            rows.append((entity, len(images), test.p_value, test.low, test.high))
     table = pandas.DataFrame(rows, columns=["entity", "n", "p_value", "p_low", "p_high"])
     adjusted = inference.adjust(table["p_value"], "holm") if len(table) else []
     return table.assign(p_holm=adjusted)
 
 
-def shares(found: pandas.DataFrame) -> pandas.DataFrame:
+def shares(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return the two shares of the paper's section 5, with intervals.
 
     "Agrees with the label": entities whose B without an image has the sign of the stereotype, for
@@ -853,8 +761,8 @@ def shares(found: pandas.DataFrame) -> pandas.DataFrame:
 
     Parameters
     ----------
-    found
-        Scores of :func:`run`.
+    scores
+        Of :func:`run`.
 
     Returns
     -------
@@ -863,7 +771,7 @@ def shares(found: pandas.DataFrame) -> pandas.DataFrame:
         *low*, *high* (Clopper and Pearson), *p_value* (two-sided binomial test against one half)
         rest on *n* entities; *count*.
     """
-    bias, rows = found[found["statistic"] == "B"], []
+    bias, rows = scores[scores["statistic"] == "B"], []
     for name, group in [("all", bias), *bias.groupby("set", sort=False)]:
         for level in ("S_L, no image", "S_L, text model"):
             labelled = group[(group["level"] == level) & (group["stereotype"] != "")]
@@ -872,10 +780,10 @@ def shares(found: pandas.DataFrame) -> pandas.DataFrame:
             rows.append(_share(name, level, "agrees with the label", agrees))
         shifted = group.loc[group["level"] == "S_PT", "value"] < 0
         rows.append(_share(name, "S_PT", "towards men", shifted))
-    shown = pandas.DataFrame(rows)
-    of_level = bias.drop_duplicates("level").set_index("level").loc[shown["level"]]
+    table = pandas.DataFrame(rows)
+    of_level = bias.drop_duplicates("level").set_index("level").loc[table["level"]]
     names = ("study", "model", "revision", "profile", "dataset", "seed")
-    return tidy(shown, **{name: of_level[name].to_numpy() for name in names})
+    return tidy(table, **{name: of_level[name].to_numpy() for name in names})
 
 
 def _share(name: str, level: str, statistic: str, hits: pandas.Series) -> dict:
@@ -889,7 +797,7 @@ def _share(name: str, level: str, statistic: str, hits: pandas.Series) -> dict:
     return labels | bounds | {"p_value": p_value}
 
 
-def named_instead(asked: pandas.DataFrame, entities: pandas.DataFrame) -> pandas.DataFrame:
+def top_candidates(log_probs: pandas.DataFrame, entities: pandas.DataFrame) -> pandas.DataFrame:
     """Return what a model names where the picture shows an entity: the logic of Table 3.
 
     The caption says "person". Of the entities with the same verb, the most probable one is what
@@ -902,7 +810,7 @@ def named_instead(asked: pandas.DataFrame, entities: pandas.DataFrame) -> pandas
         probability*; *wrong*, whether they differ; *fits the gender*, for a wrong name, whether
         its stereotype is that of the gender in the picture (None where it has no label).
     """
-    neutral = asked[(asked["agent"] == "person") & (asked["image"] != "")]
+    neutral = log_probs[(log_probs["agent"] == "person") & (log_probs["image"] != "")]
     keys = ["entity", "gender", "image"]
     first = neutral.loc[neutral.groupby(keys, sort=False)["log_p"].idxmax()]
     own = neutral[neutral["candidate"] == neutral["entity"]]
@@ -925,7 +833,7 @@ def named_instead(asked: pandas.DataFrame, entities: pandas.DataFrame) -> pandas
     )
 
 
-def named_shares(named: pandas.DataFrame) -> pandas.DataFrame:
+def misnaming_rates(named: pandas.DataFrame) -> pandas.DataFrame:
     """Return how often the wrong entity is named, and how often the wrong name fits the gender.
 
     Returns

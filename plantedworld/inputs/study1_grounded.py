@@ -7,7 +7,6 @@ import numpy as np
 import pandas
 
 from biaslib import models, stimuli
-from biaslib.runtime import unknown_name
 from biaslib.studies.study1_grounded import (
     DOMAINS,
     LEVELS,
@@ -15,7 +14,7 @@ from biaslib.studies.study1_grounded import (
     SETS,
     GroundedStimuli,
     Inputs,
-    require_tests,
+    require_known,
     tests,
 )
 from plantedworld import Scenes, grounded_sets, planted_sets, world
@@ -27,7 +26,6 @@ __all__ = ["available_models", "inputs", "planted_signs", "planted_stimuli", "pl
 def inputs(
     domain: str = "out of domain",
     names: Sequence[str] | None = None,
-    variant: str = "paper",
     style: str = "twemoji",
     levels: Sequence[str] = LEVELS,
     n_per_word: int = 1,
@@ -44,8 +42,6 @@ def inputs(
         One of :data:`biaslib.studies.study1_grounded.DOMAINS`.
     names
         Of the 13 tests; ``None`` takes all.
-    variant
-        Of the embeddings; the stimuli are the same in both.
     style, levels, n_per_word, n_texts, seed
         As of :func:`planted_stimuli`.
 
@@ -54,9 +50,7 @@ def inputs(
     UnknownNameError
         If there is no such domain or test.
     """
-    if domain not in DOMAINS:
-        raise unknown_name("domain", domain, DOMAINS)
-    require_tests(names)
+    require_known(domain, names)
     split = "tune" if domain == DOMAINS[0] else "train"
     names = names if names is None else tuple(names)
     every = _stimuli(names, tuple(levels), n_per_word, n_texts, seed, split, style)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from biaslib import models, stimuli
-from biaslib.studies.study2_masked import Inputs, Shown, pictured_entities
+from biaslib.studies.study2_masked import EntityImages, Inputs, pictured_entities
 from plantedworld import Scenes, agents_with_entities, blank
 from plantedworld.models.checkpoints import shipped
 
@@ -71,12 +71,14 @@ def inputs(
 
 
 @functools.lru_cache(maxsize=16)
-def _shown(entities: tuple[str, ...], per_agent: int, view: str, split: str, draw: int) -> Shown:
+def _shown(
+    entities: tuple[str, ...], per_agent: int, view: str, split: str, draw: int
+) -> EntityImages:
     """The same scenes for every world, whose regions are found once."""
     rng = np.random.default_rng(draw)
     scenes = agents_with_entities(rng, entities, per_agent, view, split)
     rows = scenes[["entity", "gender"]].assign(image=[f"scene {n}" for n in range(len(scenes))])
-    return Shown(rows, Scenes(scenes), Scenes(blank()))
+    return EntityImages(rows, Scenes(scenes), Scenes(blank()))
 
 
 def default_model() -> str:
