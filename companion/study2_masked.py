@@ -7,7 +7,7 @@ import pandas
 
 from biaslib import published, reproduction, stimuli
 from biaslib.display._style import GROUP_COLOURS, marked, subplots
-from biaslib.display._tables import there_table
+from biaslib.display._tables import availability_table
 from biaslib.display._text import LEVEL, counted, interval_text, listed, p_cells, p_text
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
@@ -172,7 +172,7 @@ def there(inputs: study.Inputs) -> pandas.DataFrame:
     shown = inputs.images.rows if inputs.images else pandas.DataFrame(columns=["entity"])
     names = ", ".join(sorted(set(inputs.pictured) - set(shown["entity"])))
     lost = f"no {' and no '.join(WITH_IMAGES)} of {names}" if names else ""
-    return there_table(
+    return availability_table(
         [
             ("models", 2, 2, ""),
             ("entities, by captions alone", n, n, ""),

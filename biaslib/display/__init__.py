@@ -11,7 +11,7 @@ from biaslib.display._style import (
     use_style,
     words_alone,
 )
-from biaslib.display._tables import Table, problem_table, require_paper, table, there_table
+from biaslib.display._tables import Table, availability_table, problem_table, require_paper, table
 from biaslib.display._text import (
     counted,
     in_words,
@@ -30,6 +30,7 @@ __all__ = [
     "Figure",
     "Folded",
     "Table",
+    "availability_table",
     "counted",
     "dots",
     "figure",
@@ -46,7 +47,6 @@ __all__ = [
     "signed",
     "subplots",
     "table",
-    "there_table",
     "use_style",
     "words_alone",
 ]

@@ -101,7 +101,6 @@ class OwnFolder:
             k=max(1, len(self.people) // 10),
             innocent=innocent,
             captions=functools.partial(_no_captions, self.name),
-            crops=dict,
             lower_case=lower_case,
             units=pandas.factorize(self.people["person"])[0],
             unit_name="people",

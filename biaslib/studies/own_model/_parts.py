@@ -297,7 +297,7 @@ def _seen(own: OwnModel, setting: Setting, head: str):
     """Return the portraits, the captions, and the scores of captions (rows) and portraits."""
     given = _given(own, setting, head)
     table = _captions(given, head)
-    texts = given.spelt(table["caption"])
+    texts = given.model_case(table["caption"])
     return given, table, _similarities(own.model, head, given.portraits, texts, setting.store)
 
 
