@@ -289,18 +289,17 @@ def paper_inputs(folder: str | Path | None = None) -> Inputs:
         If the table is not sound or no image is there.
     """
     folder = data_folder("vlstereoset") if folder is None else Path(folder)
-    read = vlstereoset.released(folder)
-    links = vlstereoset.found_links(read.table, folder)
-    place = folder / vlstereoset.IMAGES
-    kept = vlstereoset.with_images(read.table, links, place).reset_index(drop=True)
+    released = vlstereoset.released(folder)
+    kept, coverage = vlstereoset.with_images(released.table, folder)
+    kept = kept.reset_index(drop=True)
     return Inputs(
         table=kept.join(_neutral(kept)),
         images=pictures(kept["path"].tolist()),
         white=pictures([np.full((224, 224, 3), 255, np.uint8)]),
         profile="paper",
         dataset="VLStereoSet",
-        checksum=read.sha256[:12],
-        links=vlstereoset.coverage(read.table, kept, links),
+        checksum=released.sha256[:12],
+        links=coverage,
         balance=True,
     )
 
