@@ -109,7 +109,7 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
             continue
         owns = {f"{at}: {each.own.given}": each.own for at, each in enumerate((first, second))}
         ways = [
-            selection.Way(label, head, True, own.registered, own.registered)
+            selection.ModelHead(label, head, True, own.registered, own.registered)
             for label, own in owns.items()
         ]
         given = selection.inputs(first.profile)

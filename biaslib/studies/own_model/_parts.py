@@ -407,7 +407,7 @@ def _c_asc(
 
 
 def _chosen(own: OwnModel, setting: Setting, head: str):
-    way = selection.Way(own.given, head, True, own.registered, own.registered)
+    way = selection.ModelHead(own.given, head, True, own.registered, own.registered)
     given = selection.inputs(setting.profile)
     return given, selection.run([way], given, lambda _: own.model, setting.store)
 
