@@ -143,24 +143,3 @@ def test_switches_ask_more_and_more():
     assert plots.significant(scores, placed, False, False, True).tolist() == [True] + 3 * [False]
     panels = social_image.four_steps(scores, placed).axes
     assert [int(axes.texts[0].get_text()) for axes in panels] == [3, 2, 2, 1]
-    panel = plots.switches(scores, placed)
-    assert panel.sentence(False, False, False).startswith("3 of 4 tests are significant")
-    assert panel.sentence(True, True, True).startswith("1 of 4 tests")
-    (drawing,) = panel.drawings(True, True, False)
-    assert [len(mark["x"]) for mark in drawing.marks] == [2, 2]
-    assert drawing.marks[0]["names"][0] == "gender: career, family, word level: d = 1.50"
-
-
-def test_the_analyst_sees_the_chosen_analysis_among_all(every):
-    start = ["our sentences", "every word", "relabelled targets", "none", "all", "n"]
-    panel = plots.choices_panel(every, ["C6", "C8"], ("C6", *start))
-    rows = every[every["test"] == "C6"].sort_values("p", kind="stable").reset_index()
-    (drawing,) = panel.drawings(*panel.start)
-    (place,) = drawing.marks[-1]["x"]
-    assert rows.loc[place, list(plots.CHOICES)].tolist() == start
-    n = rows["survives"].sum()
-    assert f"Of all {len(rows)} analyses of this test {n} say yes" in panel.sentence(*panel.start)
-    seat = ["SEAT's sentences", *start[1:]]
-    assert panel.sentence("science, arts: gender", *seat).startswith("Nothing was run")
-    table = plots.analyses_table(every)
-    assert table["say yes"].sum() == every["survives"].sum()

@@ -14,7 +14,7 @@ from biaslib import inference, published, stimuli
 from biaslib.datasets import DataError, captions, fairface
 from biaslib.metrics import caption_association
 from biaslib.models.images import pictures
-from biaslib.runtime import Store, UnknownNameError
+from biaslib.runtime import Store
 from biaslib.studies import study3_clip_audit as study
 from companion import planted_study3_clip_audit as verdicts
 from companion import study3_clip_audit as plots
@@ -53,11 +53,6 @@ def test_scores_are_tidy_and_complete(audit):
         for level, groups in (("gender", 2), ("tone", 5), ("age", 3), ("gender x tone", 10))
         for statistic in ("c_asc", "share", "skew", "entropy")
     }
-    assert scores["bias_type"].nunique() == 10
-    assert scores[["study", "model", "profile"]].drop_duplicates().values.tolist() == [
-        ["hamidieh2023", "clip", "planted"]
-    ]
-    assert scores["revision"].str.startswith("clip-dose3-seed0, sha256").all()
 
 
 @pytest.mark.parametrize(
@@ -393,32 +388,6 @@ def test_tables_and_figures_show_the_scores(audit):
     assert plots.folded_lists(scores, given) == plots.beside_tables(scores) == []
 
 
-def test_the_flow_of_a_word_shows_the_means_and_the_first_hits(audit):
-    row = row_of(audit.table, "nurse")
-    shown = plots.flow_table(audit.retrieval.similarities[row], audit.given).set_index("group")
-    share = of(audit.scores, "share", "gender", "nurse", "women")["value"]
-    assert shown.loc["women", "share of the retrieved"] == share
-    women = audit.given.groups["gender"]["women"].to_numpy()
-    mean = audit.retrieval.similarities[row][women].mean()
-    assert shown.loc["women", "mean cosine"] == pytest.approx(mean)
-
-
-def test_who_comes_up_is_what_the_captions_of_the_paper_say():
-    first = plots.printed_first().set_index("word")
-    assert first.loc["homemaker", ["C-ASC by gender", "C-ASC by race"]].tolist() == [1.14, 0.5]
-    assert first.loc["hacker", "C-ASC by race"] == 0.24
-    assert first.loc["CEO", ["C-ASC by gender", "C-ASC by race"]].isna().all()
-    assert first.filter(like="C-ASC").notna().sum().tolist() == [2, 8]
-
-
-def test_words_of_the_figures_are_scored_and_one_that_is_not_is_named(audit):
-    known = study.words()[["bias_type", "word"]].apply(tuple, axis=1).tolist()
-    for kind, words in plots.FIGURE_WORDS.items():
-        assert {(kind, word) for word in words} <= set(known)
-    with pytest.raises(UnknownNameError, match=r"word of the type Occupation 'shy'\."):
-        plots.composition(audit.scores, "gender", {"Occupation": ["shy"]})
-
-
 @pytest.mark.parametrize("number", range(3, 19))
 def test_lists_are_as_long_as_those_of_the_paper(number):
     printed = published.table("hamidieh2023", number)
@@ -445,39 +414,20 @@ def test_the_words_printed_outside_of_their_type_are_six_in_nineteen_cells():
 def test_every_printed_cell_finds_the_score_of_its_word_type_and_group():
     """Scores that are the printed ones stand beside themselves: 709 of 709."""
     printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
-    scores = pandas.DataFrame(
-        {
-            "profile": "paper",
-            "statistic": "c_asc",
-            "level": np.where(printed["facet"] == "gender", "gender", "race"),
-            "test": printed["word"],
-            "bias_type": printed["category"],
-            "group": printed["group"].replace("Latino/Hispanic", "Latino_Hispanic"),
-            "value": printed["casc"],
-            "low": printed["casc"],
-            "high": printed["casc"],
-        }
-    ).drop_duplicates(["level", "test", "bias_type", "group"])
+    groups = printed["group"].replace("Latino/Hispanic", "Latino_Hispanic")
+    scores = pandas.DataFrame({"test": printed["word"], "bias_type": printed["category"]})
+    scores = scores.assign(profile="paper", statistic="c_asc", group=groups)
+    scores = scores.assign(level=np.where(printed["facet"] == "gender", "gender", "race"))
+    scores = scores.assign(**dict.fromkeys(("value", "low", "high"), printed["casc"]))
+    scores = scores.drop_duplicates(["level", "test", "bias_type", "group"])
     assert set(scores["group"]) == {*fairface.GENDERS, *fairface.RACES}
     beside = plots.printed_beside(scores, range(3, 19))
     assert len(beside) == 709
     ours = beside["this run (95% interval)"].str.split(" ").str[0].str.replace("−", "-")
     apart = (ours.astype(float) - beside["printed"]).abs()
     assert apart.gt(0.0051).sum() == 2  # Printed twice, with two values: militant and murderer.
-    [of_gender, others] = plots.beside_tables(scores)
-    assert len(of_gender.frame) + len(others.frame) == 709
-    alone = scores.assign(low=np.nan, high=np.nan)
-    [shown, _] = plots.beside_tables(alone)
-    assert shown.frame["this run (95% interval)"].str.endswith("(none, one portrait)").all()
     with pytest.raises(ValueError, match="planted scores and printed ones share no table"):
         plots.printed_beside(scores.assign(profile="planted"), [4])
-
-
-def test_the_available_data_are_counted(audit):
-    for words, cells in ((study.words(), "690 of 709"), (study.words(outside=True), "709 of 709")):
-        table = plots.data_availability(replace(audit.given, words=words)).set_index("asked for")
-        assert table.loc["portraits", "there"] == "120 of 120"
-        assert table.loc["printed cells of C-ASC: words with their types", "there"] == cells
 
 
 @pytest.mark.parametrize("group", ["women", "men"])
@@ -538,15 +488,6 @@ def test_a_unit_within_two_groups_is_refused():
         study.unit_means(np.ones((1, 3)), members, np.array([0, 0, 1]))
 
 
-def test_portraits_of_a_drawing_share_outline_and_tone(audit):
-    people = audit.given.people.assign(unit=audit.given.units)
-    same = people.groupby("unit")[["gender", "tone", "age"]].nunique()
-    assert (same == 1).all(axis=None)
-    adults = people[people["age"] == "adult"].groupby("unit")["look"].nunique()
-    assert (adults == 1).all()
-    assert people.groupby(["gender", "tone"])["unit"].nunique().le(6).all()
-
-
 def test_intervals_keep_portraits_of_a_drawing_together(audit):
     """Wider than those that take each portrait for a unit, and those of the bootstrap alone."""
     alone = replace(audit.given, units=np.arange(len(audit.given.people)))
@@ -583,15 +524,6 @@ def test_tests_are_counted_by_unit(audit):
         assert table.loc[(facet, "drawings"), "n"] == len(np.unique(audit.given.units))
     whole = replace(audit.given, units=np.arange(len(audit.given.people)))
     assert set(study.rejections(audit.retrieval, whole)["unit"]) == {"portraits"}
-
-
-def test_the_highest_printed_scores_are_those_that_the_paper_speaks_of():
-    race, gender = plots.highest_printed("race"), plots.highest_printed("gender")
-    named = ("terrorist", "extremist", "illiterate", "felon", "undocumented")
-    assert [race[word] for word in named] == [1.05, 0.88, 0.80, 0.37, 0.64]
-    assert [gender[word] for word in ("maid", "nurse", "miner")] == [1.28, 1.28, 0.99]
-    political = published.table("hamidieh2023", 14).groupby("group")["casc"].max()
-    assert political["Black"] == -0.07
 
 
 def test_checks_of_exercises_know_right_from_wrong():

@@ -1,6 +1,5 @@
 """Study 4: scores against the paper's counts, shifts by hand, kills, worlds of known answer."""
 
-import dataclasses
 import functools
 from pathlib import Path
 
@@ -212,20 +211,16 @@ def test_in_paper_a_balanced_selection_is_scored_and_in_planted_all():
     assert study.selected(planted_run.inputs).tolist() == list(range(50))
 
 
-def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_way():
+def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_head():
     label = ["stereotype", "anti-stereotype"] * 4
     table = {"category": ["gender"] * 4 + ["religion"] * 4, "label": label}
-    ways = (MATCHING, study.MODEL_HEADS[6])
+    heads = (MATCHING, study.MODEL_HEADS[6])
     in_paper, in_planted = (
         study.selection_scores(
-            run_of(table, *(scored([[2, 1, 0]] * 8, way) for way in ways), profile=each)
+            run_of(table, *(scored([[2, 1, 0]] * 8, head) for head in heads), profile=each)
         )
         for each in ("paper", "planted")
     )
-    shown = plots.scores_table(in_paper).set_index("model")
-    assert shown.loc["VisualBERT", ["vlrs, printed", "vlbs, printed"]].tolist() == [85.31, 38.91]
-    assert shown.loc["ALBEF, matching logit", ["vlrs, printed", "vlbs, printed"]].isna().all()
-    assert not [name for name in plots.scores_table(in_planted) if "printed" in name]
     both = plots.printed_beside(in_paper).set_index(["model", "category", "score"])
     assert set(both.index.get_level_values("model")) == {"VisualBERT"}
     tables = [published.table("zhou2022", number) for number in (3, 4)]
@@ -386,17 +381,6 @@ def test_without_neutral_captions_there_are_no_shifts_and_this_is_counted():
         "0 stereotype, 3 anti-stereotype",
         "3 of 3 rows without neutral captions",
     ]
-
-
-def test_shifts_in_paper_are_summarised_without_a_baseline():
-    table = {"category": ["gender", "race"], "label": ["anti-stereotype"] * 2}
-    found = run_of(table, scored([[2, 0, -1], [0, 0, -1]], neutral=np.zeros((2, 2))))
-    found = dataclasses.replace(found, inputs=dataclasses.replace(found.inputs, profile="paper"))
-    summary = worlds.shift_summary(found)
-    mean = summary.query("statistic == 'mean' and test == 'lmss'").set_index("level")["value"]
-    gain = log_expit(2) - np.log(0.5)
-    assert mean["all"] == pytest.approx(gain)
-    assert mean["everything"] == pytest.approx(gain / 2)
 
 
 # Scoring
@@ -669,14 +653,6 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     assert found.set_index("model").loc["LXMERT", "reached"] is None
 
 
-def test_verdicts_stand_at_the_opacity_of_the_target():
-    table = picked(VisualBERT=56.0, CLIP=90.0)
-    table = pandas.concat([table.assign(opacity=1.0, vlbs=5.0), table])
-    shown = verdicts.verdict_table(worlds.verdict(table, looks_of(table)))
-    assert shown["opacity"].tolist() == ["0.5", "0.5", "1", "1"]
-    assert shown["reached"].tolist() == [True, True, None, None]
-
-
 def test_the_interval_of_a_rise_draws_triplets():
     table = picked(one=50.0)
     table.loc[(table["dose"] == 3) & (table["triplet"] == 0), "vlbs"] = 70.0
@@ -769,15 +745,6 @@ def test_table_3_has_its_counts_and_intervals():
     assert plots.figure_4_counts() == {"CLIP": 50, "ALBEF": 39}
 
 
-def test_models_of_the_planted_world_are_called_tiny_and_nothing_else_is():
-    names = ["oracle", "CLIP", "ALBEF, matching logit", "random (imaginary)"]
-    table = pandas.DataFrame({"model": names})
-    tiny = ["oracle", "tiny-CLIP", "tiny-ALBEF, matching logit", "random (imaginary)"]
-    assert plots.tiny(table, "planted")["model"].tolist() == tiny
-    assert plots.tiny(table, "paper")["model"].tolist() == names
-    assert plots.titled("Scores", "paper") == "Scores"
-
-
 def test_choices_of_whoever_repeats_it_stand_side_by_side():
     table = {"category": ["race"] * 8, "label": study.PAIR * 4, "target": list("aaaaaabb")}
     logits = [[1, 1, 0], [1, 1, 0], [2, 1, 0], [2, 1, 0]] + [[1, 2, 0]] * 4
@@ -789,16 +756,6 @@ def test_choices_of_whoever_repeats_it_stand_side_by_side():
     assert shown["ties to the anti-stereotype"] == 25
     assert shown["over target terms"] == 25
     assert shown["lowest of the selections"] == shown["highest"] == 37.5
-
-
-def test_captions_that_name_no_group_do_so_in_none_of_the_three():
-    given = worlds.choices(0, 8)
-    rows = range(len(given.table))
-    named, neutral = (worlds.captions_of(given, rows, said) for said in ("named", "neutral"))
-    for row, other in zip(named, neutral, strict=True):
-        for text, plain in zip(row, other, strict=True):
-            assert plain.startswith("the person")
-            assert plain.split()[2:] == text.split()[2:]
 
 
 def test_the_four_models_are_judged_by_what_they_read_and_by_noise():

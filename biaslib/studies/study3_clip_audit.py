@@ -453,22 +453,7 @@ def score(
     """
     rng, units = np.random.default_rng(seed), given.units
     everyone = pandas.concat(given.groups, axis=1)
-    members = everyone.to_numpy()
-    c_asc = c_asc_intervals(
-        retrieval.similarities, members, units, ddof, n_resamples, rng.integers(2**32)
-    )
-    share = retrieval.intervals(members, "share", units, n_resamples, rng)
-    for bounds in (*c_asc[1:], share.low, share.high):
-        bounds[:, members.sum(axis=0) < 2] = np.nan
-    composition = caption_association.top_k_composition(
-        retrieval.ranking[:, : retrieval.k], members
-    )
-    chance = caption_association.representation(composition).p_value
-    columns = {
-        "c_asc": (*c_asc, welch_p_values(retrieval.similarities, members)),
-        "share": (share.estimate, share.low, share.high, chance),
-        "skew": (caption_association.skew_at_k(composition, smoothing=1.0),),
-    }
+    columns = _of_groups(retrieval, everyone.to_numpy(), units, ddof, n_resamples, rng)
     parts = []
     for facet, groups in given.groups.items():
         place = everyone.columns.get_loc(facet)
@@ -481,6 +466,23 @@ def score(
     labels = {"study": STUDY, "model": model.name, "revision": model.revision}
     labels |= {"profile": given.profile, "dataset": given.dataset}
     return tidy(pandas.concat(parts, ignore_index=True), **labels, n=len(given.people), seed=seed)
+
+
+def _of_groups(retrieval: Retrieval, members, units, ddof: int, n_resamples: int, rng):
+    """Return value, low, high and p-value, (k, g) each, of the statistics that a group has."""
+    seed = rng.integers(2**32)
+    c_asc = c_asc_intervals(retrieval.similarities, members, units, ddof, n_resamples, seed)
+    share = retrieval.intervals(members, "share", units, n_resamples, rng)
+    for bounds in (*c_asc[1:], share.low, share.high):
+        bounds[:, members.sum(axis=0) < 2] = np.nan
+    top = retrieval.ranking[:, : retrieval.k]
+    composition = caption_association.top_k_composition(top, members)
+    chance = caption_association.representation(composition).p_value
+    return {
+        "c_asc": (*c_asc, welch_p_values(retrieval.similarities, members)),
+        "share": (share.estimate, share.low, share.high, chance),
+        "skew": (caption_association.skew_at_k(composition, smoothing=1.0),),
+    }
 
 
 def _rows(table, facet, groups, statistic, value, low=np.nan, high=np.nan, p_value=None):
