@@ -23,7 +23,7 @@ from biaslib.datasets._problems import problems
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models.images import Pictures, pictures, read_once
-from biaslib.models.stored import answers
+from biaslib.models.stored import cached_outputs
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _study1_files as files
 from biaslib.studies import _study1_regions as regions
@@ -268,7 +268,7 @@ class _Embedder:
         rows = pandas.concat([sets.rows for sets in every], ignore_index=True)
         level, places = every[0].level, rows["image"].to_numpy()
         word = rows["word"] if level == "contextual" else ""
-        vectors = answers(
+        vectors = cached_outputs(
             self.model,
             "grounded embedding",
             functools.partial(self.ask, every[0], rows),

@@ -567,7 +567,7 @@ class _Question:
         return self._stored(images=shown.images)
 
     def _stored(self, **items: Any) -> np.ndarray:
-        return stored.answers(
+        return stored.cached_outputs(
             self.model,
             "masked words",
             lambda which, images: self._ask(images, len(which)),

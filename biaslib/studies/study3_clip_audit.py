@@ -383,7 +383,7 @@ def embed_images(model: Any, images: Pictures, store: runtime.Store | None = Non
     A run that is killed repeats one step at most: 512 portraits, and 4,096 on CUDA devices.
     """
     on_cuda = str(getattr(model, "device", "")).startswith("cuda")
-    return stored.answers(
+    return stored.cached_outputs(
         model,
         "image embeddings",
         lambda rows, portraits: model.encode_image(portraits),
@@ -400,7 +400,7 @@ def embed_texts(model: Any, texts: Sequence[str], store: runtime.Store | None = 
     def ask(which: list[int], images: None) -> np.ndarray:
         return model.encode_text([texts[row] for row in which])
 
-    return stored.answers(model, "text embeddings", ask, texts=texts, store=store)
+    return stored.cached_outputs(model, "text embeddings", ask, texts=texts, store=store)
 
 
 def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:

@@ -430,7 +430,9 @@ def caption_scores(
     hashes = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
     size = SHARD_OF_WRITERS if LIKELIHOOD in getattr(model, "capabilities", ()) else SHARD
     settings = {"store": store, "shard_size": size, "head": head, "captions": len(texts[0])}
-    return stored.answers(model, "caption scores", ask, texts=hashes, images=images, **settings)
+    return stored.cached_outputs(
+        model, "caption scores", ask, texts=hashes, images=images, **settings
+    )
 
 
 def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np.ndarray:

@@ -162,7 +162,9 @@ def _embedded(
         return ask(range(len(items)))
     texts = [text if level == "word" else f"{text}\x1f{word}" for text, word in items]
     settings = {"store": store, "shard_size": 2_048, "level": "sentences" if both else level}
-    rows = stored.answers(encoder, "text embeddings at a level", ask, texts=texts, **settings)
+    rows = stored.cached_outputs(
+        encoder, "text embeddings at a level", ask, texts=texts, **settings
+    )
     return rows[:, int(level == "contextual")] if both else rows
 
 
