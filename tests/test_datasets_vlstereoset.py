@@ -245,6 +245,7 @@ def test_a_caption_without_its_target_has_no_neutral_one_and_an_unknown_target_i
     found = vlstereoset.neutralised(vlstereoset.read(write(rows)).table)
     assert found["neutral anti-stereotype"].tolist() == ["My sibling is small today."] * 2
     assert not found["gendered words left"].any()
+    assert vlstereoset.neutralised(vlstereoset.read(write(rows)).table.iloc[2:]).empty
 
 
 @pytest.mark.parametrize(

@@ -446,8 +446,6 @@ def neutralised(table: pandas.DataFrame) -> pandas.DataFrame:
     ------
     KeyError
         If a target has no neutral term.
-    DataError
-        If no caption names its target.
     """
     table = require_table(table, "table", ["category", "target", *LABELS])
     neutral = {
@@ -455,8 +453,6 @@ def neutralised(table: pandas.DataFrame) -> pandas.DataFrame:
         for name in LABELS
     }
     table = table.assign(**neutral).dropna(subset=list(neutral))
-    if table.empty:
-        raise DataError("no caption names its target: there is nothing to make neutral")
     texts = table["neutral stereotype"] + " " + table["neutral anti-stereotype"]
     left = texts.str.contains(GENDERED) & (table["category"] == "gender")
     return table.assign(**{"gendered words left": left})

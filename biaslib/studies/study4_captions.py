@@ -89,13 +89,7 @@ BOOTSTRAP = "bootstrap of triplets"
 SHARD, SHARD_OF_WRITERS = 64, 4
 """Images a shard of the store, which a kill may lose: fewer where a model writes, which is slow."""
 
-LEFT_OUT = (
-    CapabilityError,
-    CheckpointError,
-    FileNotFoundError,
-    ImportError,
-    NothingFoundError,
-)
+LEFT_OUT = (CapabilityError, CheckpointError, FileNotFoundError, ImportError, NothingFoundError)
 """Errors for which a model is left out and named, its own or its detector's; others are raised."""
 
 
@@ -292,7 +286,7 @@ def paper_inputs(folder: str | Path | None = None) -> Inputs:
     kept, coverage = vlstereoset.with_images(released.table, folder)
     kept = kept.reset_index(drop=True)
     return Inputs(
-        table=kept.join(_neutral(kept)),
+        table=kept.join(vlstereoset.neutralised(kept)[[*NEUTRAL, LEFT]]),
         images=pictures(kept["path"].tolist()),
         white=pictures([np.full((224, 224, 3), 255, np.uint8)]),
         profile="paper",
@@ -301,14 +295,6 @@ def paper_inputs(folder: str | Path | None = None) -> Inputs:
         links=coverage,
         balance=True,
     )
-
-
-def _neutral(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the neutral captions of the rows whose captions name their target, maybe of none."""
-    try:
-        return vlstereoset.neutralised(table)[[*NEUTRAL, LEFT]]
-    except DataError:
-        return pandas.DataFrame(columns=[*NEUTRAL, LEFT], dtype=object)
 
 
 def selected(given: Inputs, seed: int = 0) -> np.ndarray:
@@ -339,8 +325,9 @@ def missing_inputs(given: Inputs) -> pandas.DataFrame:
     released = [] if given.links is None else [*given.links["category"].iloc[:-1]]
     names = list(dict.fromkeys([*counts.index, *released]))
     counts = counts.reindex(index=names, columns=PAIR, fill_value=0)
+    undefined, unbalanced = "vlbs and ivlas are not defined; ", "no balanced selection has it"
     rows = [
-        (category, f"{stereo} {PAIR[0]}, {anti} {PAIR[1]}", _without(anti))
+        (category, f"{stereo} {PAIR[0]}, {anti} {PAIR[1]}", undefined * (not anti) + unbalanced)
         for category, stereo, anti in counts.itertuples()
         if not (stereo and anti)
     ]
@@ -358,9 +345,7 @@ def missing_inputs(given: Inputs) -> pandas.DataFrame:
 
 def strict(given: Inputs) -> np.ndarray:
     """Return which rows of the inputs have no neutral caption that says a gender, (n,)."""
-    if LEFT not in given.table:
-        return np.ones(len(given.table), bool)
-    return ~given.table[LEFT].eq(True).to_numpy()
+    return ~given.table.reindex(columns=[LEFT])[LEFT].eq(True).to_numpy()
 
 
 def _in_selection(given: Inputs) -> np.ndarray:
@@ -369,11 +354,6 @@ def _in_selection(given: Inputs) -> np.ndarray:
         return np.isin(np.arange(len(given.table)), selected(given))
     except DataError:
         return np.zeros(len(given.table), bool)
-
-
-def _without(n_anti: int) -> str:
-    undefined = "" if n_anti else "vlbs and ivlas are not defined; "
-    return f"{undefined}no balanced selection has it"
 
 
 # Scoring
