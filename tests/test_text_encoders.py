@@ -235,8 +235,11 @@ def test_stored_embeddings_are_those_of_the_encoder(encoder, level, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "expected"), [("C3", 0.3332), ("C6", 1.2938)])
-def test_published_sentences_give_what_an_independent_reading_of_them_gave(encoder, name, expected):
+def test_published_sentences_give_what_an_independent_reading_gave(
+    encoder, name, expected, tmp_path
+):
     """The expected values were computed outside this project from the released sentences."""
-    embedded = study.embed_tests(encoder, [stimuli.seat_test(name)], "sentence")[0]
+    store = runtime.Store(tmp_path)
+    embedded = study.embed_tests(encoder, [stimuli.seat_test(name)], "sentence", store)[0]
     found = effect_size(*(embedded.embeddings[each] for each in "XYAB"))
     assert found == pytest.approx(expected, abs=5e-5)

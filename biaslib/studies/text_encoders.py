@@ -97,6 +97,7 @@ def embed_tests(
     tests: Sequence[str | stimuli.AssociationTest],
     level: str,
     store: Store | None = None,
+    both: bool = False,
 ) -> list[EmbeddedTest]:
     """Embed several tests at one level; an item that they share is encoded once.
 
@@ -108,10 +109,12 @@ def embed_tests(
     tests
         Names of :func:`biaslib.stimuli.association_tests`, or tests at the level asked for.
     level
-        ``word``, ``sentence`` or ``contextual``. With a store, and an encoder that has
-        ``embed_sentences(texts, words)``, one pass gives both levels of sentences.
+        ``word``, ``sentence`` or ``contextual``.
     store
         Where embeddings are kept; None keeps none.
+    both
+        Keep both levels of sentences from one pass, if there is a store and the encoder has
+        ``embed_sentences(texts, words)``; each text then holds its word.
 
     Raises
     ------
@@ -127,7 +130,7 @@ def embed_tests(
         if test.level != level:
             raise ValueError(f"the test {test.name} is at level {test.level}, not at {level}")
     keys = sorted({item for test in tests for role in SETS for item in _items(test, role)})
-    rows = _embedded(encoder, keys, level, store)
+    rows = _embedded(encoder, keys, level, store, both)
     place = {key: position for position, key in enumerate(keys)}
     return [
         EmbeddedTest(
@@ -147,10 +150,10 @@ def _items(test: stimuli.AssociationTest, role: str) -> list[tuple[str, str]]:
 
 
 def _embedded(
-    encoder, items: Sequence[tuple[str, str]], level: str, store: Store | None
+    encoder, items: Sequence[tuple[str, str]], level: str, store: Store | None, both: bool
 ) -> np.ndarray:
     """Return embeddings of texts with the word that each carries."""
-    both = store is not None and level != "word" and hasattr(encoder, "embed_sentences")
+    both &= store is not None and level != "word" and hasattr(encoder, "embed_sentences")
 
     def ask(rows: Sequence[int], images: None = None) -> np.ndarray:
         texts, words = (list(column) for column in zip(*(items[row] for row in rows), strict=True))
@@ -247,8 +250,11 @@ def run(
     list of EmbeddedTest
         In the order of the rows.
     """
-    names = list(names)
-    embedded = [test for level in levels for test in embed_tests(encoder, names, level, store)]
+    names, levels = list(names), list(levels)
+    both = {"sentence", "contextual"} <= set(levels)
+    embedded = [
+        test for level in levels for test in embed_tests(encoder, names, level, store, both)
+    ]
     scored = [score(each, **settings) for each in progress(embedded, "scoring tests")]
     scores = pandas.DataFrame(scored)
     scores.insert(0, "study", "text encoders")
@@ -284,15 +290,17 @@ def embed_pools(
     the mean of the sentences' unit vectors; so one mean a word is all that is returned. The
     sentences' embeddings are kept in the store, if there is one, as by :func:`embed_tests`.
     """
-    return {level: _embed_pool(encoder, words, level, store) for level in levels}
+    levels = list(levels)
+    both = {"sentence", "contextual"} <= set(levels)
+    return {level: _embed_pool(encoder, words, level, store, both) for level in levels}
 
 
-def _embed_pool(encoder, words: pandas.DataFrame, level: str, store: Store | None) -> EmbeddedPool:
+def _embed_pool(encoder, words: pandas.DataFrame, level: str, store, both: bool) -> EmbeddedPool:
     kinds = zip(words["word"], words["kind"], strict=True)
     texts = [[word] if level == "word" else stimuli.sentences(word, kind) for word, kind in kinds]
     owner = np.repeat(np.arange(len(texts)), list(map(len, texts)))
     items = list(zip(itertools.chain(*texts), words["word"].to_numpy()[owner], strict=True))
-    rows = _embedded(encoder, items, level, store).astype(float)
+    rows = _embedded(encoder, items, level, store, both).astype(float)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     sums = np.zeros((len(texts), rows.shape[1]))
     np.add.at(sums, owner, rows)
