@@ -402,8 +402,8 @@ def caption_scores(
     if len(texts) != len(images):
         raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
 
-    def ask(which: Sequence[int], shown: Pictures) -> np.ndarray:
-        return _scores_of(model, head, shown, [texts[at] for at in which])
+    def ask(rows: Sequence[int], part: Pictures) -> np.ndarray:
+        return _scores_of(model, head, part, [texts[row] for row in rows])
 
     if store is None:
         return ask(range(len(texts)), images)
