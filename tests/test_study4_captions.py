@@ -251,8 +251,10 @@ def test_two_models_are_compared_within_triplets():
     assert found["p_value"] == pytest.approx(mcnemar_p(7, 0))
     assert found[["n", "triplets"]].tolist() == [8, 8]
     assert found["p_low"] == found["p_high"] == found["p_value"]
-    of_all = study.paired_tests(run_of(table, scored(one), scored(other, OTHER)), "vlrs").iloc[0]
-    assert (of_all["difference"], of_all["p_value"]) == (0, 1)
+    worse = [[1, 0, 2]] * 6 + [[1, 2, 0]] * 2
+    of_all = study.paired_tests(run_of(table, scored(one), scored(worse, OTHER)), "vlrs").iloc[0]
+    assert of_all["difference"] == pytest.approx(75)
+    assert of_all["p_value"] == pytest.approx(mcnemar_p(6, 0))
     table["triplet"] = [0] * 8
     found = study.paired_tests(run_of(table, scored(one), scored(other, OTHER))).iloc[0]
     assert found["p_value"] == 1
