@@ -70,10 +70,10 @@ def brought_by(extra: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> with brought_by("spark"):
-    ...     raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+    >>> with brought_by("captions"):
+    ...     raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
     Traceback (most recent call last):
-    ModuleNotFoundError: pyspark is not installed; install it with: pip install 'biaslib[spark]'
+    ModuleNotFoundError: duckdb is not installed; install it with: pip install 'biaslib[captions]'
     """
     try:
         yield

@@ -87,7 +87,7 @@ def minus_signs(text: str) -> str:
     return re.sub(r"(?<!\w)-(?=[\d.])", "−", text)
 
 
-def there_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
+def availability_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
     """Return what a chapter asks for, and how much of it is there.
 
     Parameters
@@ -97,7 +97,7 @@ def there_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.DataFrame:
 
     Examples
     --------
-    >>> there_table([("images", 72, 70, "tie, woman: 2 missing")]).values.tolist()
+    >>> availability_table([("images", 72, 70, "tie, woman: 2 missing")]).values.tolist()
     [['images', '70 of 72', 'tie, woman: 2 missing']]
     """
     told = [(what, f"{there:,} of {asked:,}", note or "–") for what, asked, there, note in rows]

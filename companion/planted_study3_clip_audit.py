@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 
 from biaslib.display import interval_text, marked, signed, subplots
-from biaslib.studies import study3_clip_audit as study
+from biaslib.inference import rank_correlation_interval
 from companion._check import Check, judge_function
 
 NARROWLY = 0.05
@@ -246,13 +246,18 @@ def check_within(answer) -> Check:
     return judge_function(answer, cases, hint, right=right)
 
 
+def _log_odds(shares: pandas.Series, n: pandas.Series) -> pandas.Series:
+    """Return log-odds of shares of n, half a count added to either side: 0 and 1 have one, too."""
+    return np.log((shares * n + 0.5) / (n - shares * n + 0.5))
+
+
 def mechanism_figure(table: pandas.DataFrame):
     """Draw pronouns in the training captions against C-ASC, a panel a dose, a dot a word."""
     doses = table["dose"].unique()
     figure, axes = subplots(1, len(doses), height=3, sharex=True, sharey=True)
     for axis, dose in zip(axes, doses, strict=True):
         rows = table[(table["dose"] == dose) & (table["n"] > 0)]
-        axis.scatter(study.log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
+        axis.scatter(_log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
         axis.axhline(0, color="0.6", linewidth=1)
         axis.axvline(0, color="0.6", linewidth=1)
         axis.set_title(f"dose {dose:g}", fontsize=10)
@@ -265,9 +270,8 @@ def mechanism_table(table: pandas.DataFrame) -> pandas.DataFrame:
     """Return rank correlations of pronouns and C-ASC by dose, and how counts meet the truth."""
     rows = []
     for dose, part in table[table["n"] > 0].groupby("dose"):
-        r, low, high = study.chance_correlation(
-            study.log_odds(part["share"], part["n"]), part["c_asc"]
-        )
+        r = _log_odds(part["share"], part["n"]).corr(part["c_asc"], method="spearman")
+        low, high = rank_correlation_interval(r, len(part))
         known = part.dropna(subset="truth")
         inside = known["truth"].between(known["low"] - 1e-12, known["high"] + 1e-12)
         rows.append(

@@ -31,7 +31,7 @@ PLACES = {
     "images": "pictures alone",
 }
 
-OWN_WAYS = [way.label for way in study.WAYS if way.as_in_paper]
+OWN_WAYS = [way.label for way in study.MODEL_HEADS if way.as_in_paper]
 """How models are scored in the paper; other ways are in the tables alone."""
 
 EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}

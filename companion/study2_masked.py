@@ -11,7 +11,7 @@ from biaslib.display._text import counted, interval_text, listed, p_text
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import LEVEL, p_cells, there_table
+from companion._shared import LEVEL, availability_table, p_cells
 
 PAPER = "srinivasan2021"
 WITH_IMAGES = ("S_L", "S_V")
@@ -172,7 +172,7 @@ def data_availability(inputs: study.Inputs) -> pandas.DataFrame:
     shown = inputs.images.rows if inputs.images else pandas.DataFrame(columns=["entity"])
     names = ", ".join(sorted(set(inputs.pictured) - set(shown["entity"])))
     lost = f"no {' and no '.join(WITH_IMAGES)} of {names}" if names else ""
-    return there_table(
+    return availability_table(
         [
             ("models", 2, 2, ""),
             ("entities, by captions alone", n, n, ""),

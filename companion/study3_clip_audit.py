@@ -21,7 +21,7 @@ from biaslib.published import hamidieh2023
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import light, require_paper, there_table
+from companion._shared import availability_table, light, require_paper
 
 OPEN_TYPES = ("Occupation", "Activity")
 """Types of bias whose words stand in the open; those of the others are behind a note."""
@@ -421,35 +421,6 @@ def hardly(erased: pandas.DataFrame) -> str:
     )
 
 
-def most_moved(moved: pandas.DataFrame, k: int) -> str:
-    """Return sentences on the choice that moves the order most, on ddof, and on lists.
-
-    Parameters
-    ----------
-    moved
-        Of :func:`biaslib.studies.study3_clip_audit.sensitivity`.
-    k
-        How many portraits the run retrieved.
-    """
-    least = moved.sort_values("rank correlation").iloc[0]
-    what, scores = f"Another {least['choice']} ({least['setting']})", "the scores"
-    if least["choice"] == "k":
-        what, scores = f"Retrieving {least['setting']} portraits instead of {k}", "the shares"
-    kept, ranks = moved["top 10 kept"], moved["rank correlation"]
-    ddof = moved.loc[moved["choice"] == "ddof", "largest change"].iloc[0]
-    text = (
-        f"{what} changes the order most: {scores} have a rank correlation of "
-        f"{signed(least['rank correlation'])}, and {in_words(least['top 10 kept'])} of the first "
-        f"ten words {'stays' if least['top 10 kept'] == 1 else 'stay'}. "
-        f"Dividing by n instead of n − 1 moves C-ASC by {ddof:.4f} at most. "
-        f"Over all choices, {kept.min()} to {kept.max()} of the first ten words are kept, and the "
-        f"rank correlation over all words is {interval_text(ranks.min(), ranks.max())}."
-    )
-    if ranks.min() > 0.9 and kept.min() < 8:
-        return f"{text} Lists of a few top words are less stable than the scores behind them."
-    return text
-
-
 def pronoun_sentence(corpus: study.Corpus, shares: pandas.DataFrame, words: Sequence[str]) -> str:
     """Return what was counted where, and women's pronouns beside some words with their intervals.
 
@@ -720,21 +691,19 @@ def beside_tables(scores: pandas.DataFrame) -> list[Table]:
     ]
 
 
-def there(given: study.Inputs) -> pandas.DataFrame:
-    """Return how many portraits, groups, words and captions were asked for, and are there."""
+def data_availability(given: study.Inputs) -> pandas.DataFrame:
+    """Return how many portraits, groups and words were asked for, and are there."""
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
     groups = pandas.concat(sizes.values())
     printed = hamidieh2023.casc_tables()
     known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
     scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
-    none = bool(given.no_captions)
-    return there_table(
+    return availability_table(
         [
             ("portraits", asked, n, "" if n == asked else f"this run is of {given.dataset}"),
             ("groups", len(groups), (groups > 0).sum(), ", ".join(groups.index[groups == 0])),
             ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
-            ("corpora of captions", 1, 1 - none, "no folder of captions" if none else ""),
         ]
     )
 

@@ -1,6 +1,7 @@
 """Tables, figures, sentences and panel of study 4's chapter."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas
@@ -126,7 +127,7 @@ def models_table(found: study.Run) -> pandas.DataFrame:
     printed = published.table("zhou2022", 2).set_index("model")
     why = dict(zip(found.skipped["model"], found.skipped["reason"], strict=True))
     rows = []
-    for way in study.WAYS:
+    for way in study.MODEL_HEADS:
         told = printed.loc[way.model]
         ran = way.label in found.scored
         rows.append(
@@ -315,7 +316,7 @@ def interval_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.
 def printed_sentence() -> str:
     """Return which models of the paper's Table 3 are above its imaginary random model."""
     printed, chance = printed_scores(3), caption_selection.reference_scores("random")
-    printed, parts = printed[printed["model"].isin([way.model for way in study.WAYS])], []
+    printed, parts = printed[printed["model"].isin([way.model for way in study.MODEL_HEADS])], []
     for name, what in (("vlrs", "a relevant caption"), ("vlbs", "the stereotype")):
         value = getattr(chance, name)
         above = printed.loc[printed[name] > value, "model"].tolist()
@@ -375,20 +376,22 @@ def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFram
     spread
         Of :func:`biaslib.studies.study4_captions.over_selections`.
     """
-    tied, means = study.ties(found), study.averages(found).query("statistic == 'vlbs'")
     asked = "test == 'overall' and statistic == 'vlbs'"
+
+    def vlbs(**choice: Any) -> pandas.DataFrame:
+        scores = study.selection_scores(found, n_resamples=0, **choice)
+        return scores.query(asked).set_index("model")
+
     drawn = spread.query(asked).groupby("model")["value"].agg(["min", "max"])
-    return pandas.DataFrame(
-        {
-            "model": tied["model"],
-            "vlbs, all images": tied["vlbs, split"],
-            "tied images": tied["tied"],
-            "ties to the anti-stereotype": tied["vlbs, anti-stereotype"],
-            "over target terms": means["over target terms"].to_numpy(),
-            "lowest of the selections": drawn["min"].reindex(tied["model"]).to_numpy(),
-            "highest": drawn["max"].reindex(tied["model"]).to_numpy(),
-        }
-    )
+    columns = {
+        "vlbs, all images": vlbs()["value"],
+        "tied images": vlbs()["tied"],
+        "ties to the anti-stereotype": vlbs(policy="anti-stereotype")["value"],
+        "over target terms": vlbs(per_target=True)["value"],
+    }
+    table = pandas.DataFrame(columns).rename_axis("model")
+    table[["lowest of the selections", "highest"]] = drawn.reindex(table.index)
+    return table.reset_index()
 
 
 def choices_sentence(choices: pandas.DataFrame) -> str:

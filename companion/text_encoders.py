@@ -1,7 +1,8 @@
 """Plots, tables and the panel of the chapters on association tests."""
 
+import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas
@@ -9,7 +10,8 @@ import pandas
 from biaslib import inference, stimuli
 from biaslib.display._style import COLOURS, dots, subplots
 from biaslib.display._text import interval_text, interval_texts, p_text, signed
-from biaslib.studies import analyses
+from biaslib.runtime import progress
+from biaslib.studies import text_encoders as study
 from companion._check import Check, judge_function
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
@@ -47,6 +49,28 @@ SWITCHES = (
 
 EDGES = np.linspace(-2, 2, 41)
 """Of the bins of effect sizes."""
+
+
+SENTENCES = {
+    "word": "the word alone",
+    "sentence": "our sentences",
+    "contextual": "its token in our sentences",
+    "SEAT": "SEAT's sentences",
+}
+"""What carries a word, by level; SEAT's own sentences stand for a level of their own."""
+
+CHOICES = {
+    "What carries the word": tuple(SENTENCES.values()),
+    "Unit": ("every sentence", "every word"),
+    "Compared with": ("relabelled targets", "random attribute words"),
+    "Correction": ("none", "Benjamini and Hochberg, 13 tests", "Holm, 13 tests"),
+    "Attribute words": ("all", "first half of each list", "second half of each list"),
+    "Divide by": ("n − 1", "n"),
+}
+"""The choices and their values, in the order of :func:`all_analyses`' columns."""
+
+LEVEL = 0.05
+METHODS = dict(zip(CHOICES["Correction"], (None, "bh", "holm"), strict=True))
 
 
 def forest(scores: pandas.DataFrame):
@@ -95,6 +119,49 @@ def separability_plot(placed: pandas.DataFrame):
         ylim=(0, None),
     )
     return _with_legend(figure, axes)
+
+
+def separability(embedded: study.EmbeddedTest) -> float:
+    """Return how well X and Y are told apart by their embeddings alone, without any attribute.
+
+    The share of target words that lie nearer (by cosine) to the mean direction of the other words
+    of their own set than to that of the other set. Half is chance; 1 means that the two target
+    sets are two separate clusters, so that almost any direction tells them apart.
+    """
+    units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
+    x, y = embedded.split(units.T)
+    x_words, y_words = (
+        pandas.DataFrame(vectors.T)
+        .groupby(list(embedded.words[role]), sort=False)
+        .mean()
+        .to_numpy()
+        for vectors, role in ((x, "X"), (y, "Y"))
+    )
+    return float(
+        np.mean([_share_nearer_own(x_words, y_words), _share_nearer_own(y_words, x_words)])
+    )
+
+
+def _share_nearer_own(own: np.ndarray, other: np.ndarray) -> float:
+    rest = (own.sum(axis=0) - own) / (len(own) - 1)
+    to_own = (own * rest).sum(axis=1) / np.linalg.norm(rest, axis=1)
+    to_other = own @ other.mean(axis=0) / np.linalg.norm(other.mean(axis=0))
+    return float((to_own > to_other).mean())
+
+
+def p_value_with_replacement(
+    x: np.ndarray, y: np.ndarray, n_resamples: int = 20_000, rng=None
+) -> float:
+    """Return the p-value that comes out when relabelled sets are drawn WITH replacement.
+
+    Some packages draw both sets anew from the pooled targets, each with replacement. That is a
+    bootstrap of the pooled targets and not a relabelling: shown here as a trap, used nowhere.
+    """
+    rng = np.random.default_rng(rng)
+    pooled, n = np.concatenate([x, y]), len(x)
+    drawn = rng.choice(pooled, size=(n_resamples, 2 * n))
+    differences = drawn[:, :n].mean(axis=1) - drawn[:, n:].mean(axis=1)
+    return float((1 + (differences >= x.mean() - y.mean()).sum()) / (1 + n_resamples))
 
 
 def null_distributions(embedded, random):
@@ -269,7 +336,7 @@ def significant(
     asked += [placed["p_random"]] if random else []
     if corrected:
         asked = [inference.adjust(each, "holm") for each in asked]
-    return np.all([np.asarray(each) < analyses.LEVEL for each in asked], axis=0)
+    return np.all([np.asarray(each) < LEVEL for each in asked], axis=0)
 
 
 def four_counts(scores: pandas.DataFrame, placed: pandas.DataFrame) -> list[int]:
@@ -326,13 +393,156 @@ def _some(chosen, x, y, names, label: str, group: int) -> dict:
     return {"kind": "dots", "label": f"{label}: {len(at)}", "group": group, **kept}
 
 
+def half(embedded: study.EmbeddedTest, which: str) -> study.EmbeddedTest:
+    """Return a test with all of its attribute words, or half of each list in its printed order.
+
+    Parameters
+    ----------
+    embedded
+        The test.
+    which
+        A value of the choice ``"Attribute words"``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such choice.
+    """
+    every, first, second = CHOICES["Attribute words"]
+    if which not in (every, first, second):
+        raise ValueError(f"{which!r} is no choice of attribute words: {every}, {first}, {second}")
+    if which == every:
+        return embedded
+    parts = {name: dict(getattr(embedded, name)) for name in ("embeddings", "words", "kinds")}
+    for role in "AB":
+        words = list(dict.fromkeys(embedded.words[role]))
+        middle = len(words) // 2
+        chosen = set(words[:middle] if which == first else words[middle:])
+        kept = [at for at, word in enumerate(embedded.words[role]) if word in chosen]
+        parts["embeddings"][role] = embedded.embeddings[role][kept]
+        for name in ("words", "kinds"):
+            parts[name][role] = tuple(getattr(embedded, name)[role][at] for at in kept)
+    return dataclasses.replace(embedded, **parts)
+
+
+def p_values_by_choice(
+    embedded: Mapping[str, Sequence[study.EmbeddedTest]],
+    pools: Mapping[str, study.EmbeddedPool],
+    n_sets: int = 2_000,
+    seed: int = 0,
+) -> pandas.DataFrame:
+    """Return what all analyses of a test are made from, before any correction.
+
+    Parameters
+    ----------
+    embedded
+        Tests by a key of :data:`SENTENCES`; under ``"SEAT"`` those that have such sentences.
+    pools
+        Random words by level. Beside SEAT's sentences they stand in ours.
+    n_sets
+        Random pairs of attribute sets a row.
+    seed
+        Seed of their draws.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a test, what carries the word and attribute words: *value* and *value_ddof0* (d with
+        n − 1 and with n), *p_items*, *p_words* (permutation test, one-sided) and *p_random* (random
+        attribute words, two-sided).
+    """
+    tests = [
+        (name, half(each, which), which)
+        for name, several in embedded.items()
+        for each in several
+        for which in CHOICES["Attribute words"]
+    ]
+    rows = [
+        {"test": each.name, "sentences": SENTENCES[name], "words": which}
+        | _p_values(each, pools[each.level], n_sets, seed)
+        for name, each, which in progress(tests, "analyses")
+    ]
+    return pandas.DataFrame(rows)
+
+
+def _p_values(
+    embedded: study.EmbeddedTest, pool: study.EmbeddedPool, n_sets: int, seed: int
+) -> dict:
+    x, y = embedded.split(embedded.scores)
+    by_word = inference.permutation_test(*embedded.word_scores(), rng=seed).p_value
+    value = embedded.effect_size()
+    null = study.random_null(embedded, pool, n_sets=n_sets, rng=seed)
+    return {
+        "value": value,
+        "value_ddof0": embedded.effect_size(ddof=0),
+        "p_items": inference.permutation_test(x, y, rng=seed).p_value
+        if embedded.level != "word"
+        else by_word,
+        "p_words": by_word,
+        "p_random": null.p_value(value),
+    }
+
+
+def all_analyses(found: pandas.DataFrame) -> pandas.DataFrame:
+    """Return every combination of :data:`CHOICES` for every test.
+
+    A correction is over the tests that were treated alike. A test in SEAT's sentences takes the
+    place of the same one in ours. A p-value against random attribute words does not depend on the
+    unit, and none depends on the divisor.
+
+    Parameters
+    ----------
+    found
+        What :func:`p_values_by_choice` returns.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *test*, a column a choice, *value* (d), *p* (after the correction) and *survives*
+        (p below .05, and the direction that the source of the test expects).
+    """
+    units = dict(zip(CHOICES["Unit"], ("p_items", "p_words"), strict=True))
+    divisors = dict(zip(CHOICES["Divide by"], ("value", "value_ddof0"), strict=True))
+    relabelled, parts = CHOICES["Compared with"][0], []
+    for (carrier, which), own in found.groupby(["sentences", "words"], sort=False):
+        own = own.set_index("test")
+        alike = found[(found["words"] == which) & (found["sentences"] == SENTENCES["sentence"])]
+        family = alike.set_index("test") if len(own) < len(alike) else own
+        for unit, null, correction, divisor in itertools.product(
+            units, CHOICES["Compared with"], METHODS, divisors
+        ):
+            name = units[unit] if null == relabelled else "p_random"
+            p = _adjusted(own[name], family[name], METHODS[correction])
+            chosen = dict(
+                zip(CHOICES, (carrier, unit, null, correction, which, divisor), strict=True)
+            )
+            part = {"test": own.index, **chosen, "value": own[divisors[divisor]].to_numpy()}
+            parts.append(pandas.DataFrame(part).assign(p=p.to_numpy()))
+    table = pandas.concat(parts, ignore_index=True)
+    return table.assign(survives=(table["p"] < LEVEL) & (table["value"] > 0))
+
+
+def _adjusted(own: pandas.Series, family: pandas.Series, method: str | None) -> pandas.Series:
+    """Return p-values corrected among a family, in which each takes the place of its own test."""
+    if method is None:
+        return own
+    return pandas.Series(
+        {
+            test: inference.adjust(family.where(family.index != test, p), method)[
+                family.index.get_loc(test)
+            ]
+            for test, p in own.items()
+        }
+    )
+
+
 def choices_panel(table: pandas.DataFrame, tests: Sequence[str], start: tuple) -> Panel:
     """Return the panel in which a reader is the analyst, over every analysis of some tests.
 
     Parameters
     ----------
     table
-        What :func:`biaslib.studies.analyses.all_analyses` returns.
+        What :func:`all_analyses` returns.
     tests
         Those to choose from.
     start
@@ -343,19 +553,19 @@ def choices_panel(table: pandas.DataFrame, tests: Sequence[str], start: tuple) -
         rows = table[table["test"] == test].sort_values("p", kind="stable")
         curve = _curve(rows)
         for rank, row in enumerate(rows.to_dict("records")):
-            chosen = tuple(row[name] for name in analyses.CHOICES)
+            chosen = tuple(row[name] for name in CHOICES)
             cases[(ROWS[test], *chosen)] = _analysis(row, rank, rows, curve)
-    choices = {"Test": [ROWS[test] for test in tests], **analyses.CHOICES}
+    choices = {"Test": [ROWS[test] for test in tests], **CHOICES}
     return Panel("Be the analyst", choices, cases, (ROWS[start[0]], *start[1:]))
 
 
 def _curve(rows: pandas.DataFrame) -> list[dict]:
     """Return all analyses of a test as marks, from the smallest p-value on."""
     ranks, heights = np.arange(len(rows)), np.log10(rows["p"].to_numpy())
-    names = ["; ".join(told) for told in rows[list(analyses.CHOICES)].to_numpy()]
+    names = ["; ".join(told) for told in rows[list(CHOICES)].to_numpy()]
     survives = rows["survives"].to_numpy()
     return [
-        {"kind": "rule", "y": [np.log10(analyses.LEVEL)], "group": 5, "thin": True},
+        {"kind": "rule", "y": [np.log10(LEVEL)], "group": 5, "thin": True},
         _some(survives, ranks, heights, names, "says yes", 0),
         _some(~survives, ranks, heights, names, "says no", 5),
     ]
@@ -375,7 +585,7 @@ def _analysis(row: dict, rank: int, rows: pandas.DataFrame, curve: list[dict]) -
         (-4, 0),
         "Dots that rise from left to right, one an analysis, and a level line at .05.",
         x_ticks={},
-        y_ticks={0: "1", np.log10(analyses.LEVEL): ".05", -2: ".01", -3: ".001", -4: "≤ .0001"},
+        y_ticks={0: "1", np.log10(LEVEL): ".05", -2: ".01", -3: ".001", -4: "≤ .0001"},
     )
 
 

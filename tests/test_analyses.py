@@ -9,21 +9,21 @@ import pandas
 import pytest
 
 from biaslib import inference
-from biaslib.studies import analyses, text_encoders
+from biaslib.studies import text_encoders
 from companion import text_encoders as plots
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import social_image
 
-CARRIER, UNIT, NULL, CORRECTION, WORDS, DIVISOR = analyses.CHOICES
+CARRIER, UNIT, NULL, CORRECTION, WORDS, DIVISOR = plots.CHOICES
 
 
 @pytest.fixture(scope="module")
 def found():
     """Three tests in three carriers and one in SEAT's sentences, with p-values made up for them."""
     rng, rows = np.random.default_rng(4), []
-    carriers = list(analyses.SENTENCES.values())
-    for carrier, words in itertools.product(carriers, analyses.CHOICES[WORDS]):
+    carriers = list(plots.SENTENCES.values())
+    for carrier, words in itertools.product(carriers, plots.CHOICES[WORDS]):
         for test in ("C6",) if carrier == carriers[-1] else ("C3", "C6", "C8"):
             value, p = rng.uniform(-1, 1), rng.uniform(0, 0.06, 3)
             row = {"test": test, "sentences": carrier, "words": words, "value": value}
@@ -36,27 +36,21 @@ P_VALUES = ("p_items", "p_words", "p_random")
 
 @pytest.fixture(scope="module")
 def every(found):
-    return analyses.all_analyses(found)
+    return plots.all_analyses(found)
 
 
 def test_every_combination_of_choices_is_there_once(every):
-    n = int(np.prod([len(values) for values in analyses.CHOICES.values()]))
+    n = int(np.prod([len(values) for values in plots.CHOICES.values()]))
     counts = every.groupby("test").size()
     assert counts.to_dict() == {"C3": n * 3 // 4, "C6": n, "C8": n * 3 // 4}
-    assert not every.duplicated(["test", *analyses.CHOICES]).any()
-
-
-def test_a_finding_survives_with_its_direction_and_a_small_p_value(every):
-    expected = (every["p"] < 0.05) & (every["value"] > 0)
-    assert every["survives"].equals(expected.rename("survives"))
-    assert 0 < every["survives"].sum() < len(every)
+    assert not every.duplicated(["test", *plots.CHOICES]).any()
 
 
 def test_the_divisor_changes_d_and_no_p_value(every):
     keys = [CARRIER, UNIT, NULL, CORRECTION, WORDS]
     one, other = (
         every[every[DIVISOR] == name].set_index(["test", *keys]).sort_index()
-        for name in analyses.CHOICES[DIVISOR]
+        for name in plots.CHOICES[DIVISOR]
     )
     assert one["p"].equals(other["p"])
     assert np.allclose(other["value"], 1.1 * one["value"])
@@ -94,13 +88,13 @@ def made_up(n_attributes=4, n_sentences=2):
 
 def test_half_of_the_attribute_words_takes_their_sentences_along():
     whole = made_up()
-    every, first, second = (analyses.half(whole, which) for which in analyses.CHOICES[WORDS])
+    every, first, second = (plots.half(whole, which) for which in plots.CHOICES[WORDS])
     assert every is whole
     assert (first.words["A"], second.words["B"]) == (("e", "e", "f", "f"), ("k", "k", "l", "l"))
     assert np.array_equal(second.embeddings["B"], whole.embeddings["B"][4:])
     assert np.array_equal(first.targets, whole.targets)
     with pytest.raises(ValueError, match="no choice of attribute words"):
-        analyses.half(whole, "a third")
+        plots.half(whole, "a third")
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +113,9 @@ POOL += ["window", "carpet", "button", "pencil", "garden", "bridge", "candle", "
 
 def test_the_p_values_are_those_of_the_chapter(of_c6, monkeypatch):
     tests, pools = of_c6
-    draw = analyses.random_null
-    monkeypatch.setattr(analyses, "random_null", lambda *a, **k: draw(*a, **k, matched=False))
-    found = analyses.p_values(tests, pools, n_sets=50).set_index(["sentences", "words"])
+    draw = text_encoders.random_null
+    monkeypatch.setattr(text_encoders, "random_null", lambda *a, **k: draw(*a, **k, matched=False))
+    found = plots.p_values_by_choice(tests, pools, n_sets=50).set_index(["sentences", "words"])
     each = tests["sentence"][0]
     row = found.loc[("our sentences", "all")]
     score = text_encoders.score(each, n_bootstrap=20)
@@ -149,24 +143,3 @@ def test_switches_ask_more_and_more():
     assert plots.significant(scores, placed, False, False, True).tolist() == [True] + 3 * [False]
     panels = social_image.four_steps(scores, placed).axes
     assert [int(axes.texts[0].get_text()) for axes in panels] == [3, 2, 2, 1]
-    panel = plots.switches(scores, placed)
-    assert panel.sentence(False, False, False).startswith("3 of 4 tests are significant")
-    assert panel.sentence(True, True, True).startswith("1 of 4 tests")
-    (drawing,) = panel.drawings(True, True, False)
-    assert [len(mark["x"]) for mark in drawing.marks] == [2, 2]
-    assert drawing.marks[0]["names"][0] == "gender: career, family, word level: d = 1.50"
-
-
-def test_the_analyst_sees_the_chosen_analysis_among_all(every):
-    start = ["our sentences", "every word", "relabelled targets", "none", "all", "n"]
-    panel = plots.choices_panel(every, ["C6", "C8"], ("C6", *start))
-    rows = every[every["test"] == "C6"].sort_values("p", kind="stable").reset_index()
-    (drawing,) = panel.drawings(*panel.start)
-    (place,) = drawing.marks[-1]["x"]
-    assert rows.loc[place, list(analyses.CHOICES)].tolist() == start
-    n = rows["survives"].sum()
-    assert f"Of all {len(rows)} analyses of this test {n} say yes" in panel.sentence(*panel.start)
-    seat = ["SEAT's sentences", *start[1:]]
-    assert panel.sentence("science, arts: gender", *seat).startswith("Nothing was run")
-    table = plots.analyses_table(every)
-    assert table["say yes"].sum() == every["survives"].sum()

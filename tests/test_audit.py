@@ -317,7 +317,7 @@ def test_the_rate_of_false_alarms_counts_reports_and_not_questions():
 
 
 def test_selections_are_those_of_study_4(of_clip, clip, store):
-    way = study4_captions.Way("mine", "contrastive", True, "clip", "clip")
+    way = study4_captions.ModelHead("mine", "contrastive", True, "clip", "clip")
     given = study4_captions.inputs("planted")
     found = study4_captions.run([way], given, lambda _: clip.model, store)
     direct = study4_captions.selection_scores(found, n_resamples=50)

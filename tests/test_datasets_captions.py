@@ -1,4 +1,4 @@
-"""Captions of a corpus: DuckDB's and Spark's counts against a plain loop, and what is refused."""
+"""Captions of a corpus: counts against a plain loop, and what is refused."""
 
 import re
 import shutil
@@ -92,39 +92,6 @@ def test_the_whole_taxonomy_is_counted_as_a_loop_counts_it(tmp_path, groups):
     expected = plain(texts, words, groups)
     pandas.testing.assert_frame_equal(counts.set_index("word"), expected, check_names=False)
     assert counts.attrs == {"rows": 600, "nulls": 0}
-
-
-@pytest.mark.slow
-def test_spark_counts_the_same(tmp_path, monkeypatch):
-    pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: biaslib[spark]")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, and there is none here")
-    from pyspark.sql import SparkSession
-
-    texts = [*TEXTS, *drawn(100, 1), None]
-    words = [*WORDS, *stimuli.taxonomy("sobit")["word"].unique()]
-    path = write(tmp_path / "corpus.parquet", texts, "caption")
-    builder = SparkSession.builder.master("local[1]").appName("captions")
-    builder = builder.config("spark.driver.memory", "512m")
-    # Quick to start, and no code is compiled for a query of a hundred rows.
-    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-    builder = builder.config("spark.sql.codegen.wholeStage", False)
-    builder = builder.config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    builder = builder.config("spark.sql.adaptive.enabled", False)
-    builder = builder.config("spark.ui.enabled", False).config("spark.sql.shuffle.partitions", 1)
-    session = builder.config("spark.sql.warehouse.dir", str(tmp_path / "warehouse")).getOrCreate()
-    gateway = session.sparkContext._gateway
-    try:
-        found = captions.group_counts_on_spark(session, path, words)
-    finally:
-        session.stop()
-        gateway.shutdown()
-        gateway.proc.stdin.close()  # Java ends; else it would stay, with its memory, to the end.
-        monkeypatch.setattr(pyspark.SparkContext, "_gateway", None)
-        monkeypatch.setattr(pyspark.SparkContext, "_jvm", None)
-    expected = captions.group_counts(path, words)
-    pandas.testing.assert_frame_equal(found, expected)
-    assert found.attrs == expected.attrs == {"rows": len(texts), "nulls": 1}
 
 
 def test_a_count_that_does_not_fit_the_memory_says_what_to_give(tmp_path):

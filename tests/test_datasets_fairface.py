@@ -153,20 +153,3 @@ def test_labels_are_those_that_a_person_sees(copy):
         lambda table: table.assign(race=table["race"] + "\u200b", gender=" " + table["gender"]),
     )
     pandas.testing.assert_frame_equal(datasets.read_fairface(copy), expected)
-
-
-def test_a_crop_is_there_only_under_its_own_name(copy, hub, tmp_path):
-    assert not fairface.has_crop(copy, "train", "0.25")
-    shutil.copytree(copy, tmp_path / "both" / "fairface-img-margin125-trainval")
-    assert fairface.has_crop(tmp_path / "both", "train", "1.25")
-    assert not fairface.has_crop(tmp_path / "both", "train", "0.25")
-    assert fairface.has_crop(hub, "train", "0.25")
-    assert not fairface.has_crop(hub, "validation", "0.25")
-
-
-def test_samples_keep_groups_equal(released):
-    people = datasets.read_fairface(released).iloc[:40]
-    sampled = datasets.equal_groups(people, ["gender", "race"], rng=0)
-    assert sampled.groupby(["gender", "race"]).size().unique().tolist() == [1]
-    again = datasets.equal_groups(people, ["gender", "race"], rng=0)
-    assert again["file"].tolist() == sampled["file"].tolist()

@@ -15,7 +15,6 @@ import pytest
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.published import zhou2022
 from biaslib.published._tables import released_counts
-from biaslib.runtime import file_sha256
 
 HEADER = [
     "bias_type", "target", "context", "stereotype", "anti-stereotype", "unrelated", "label",
@@ -74,7 +73,6 @@ def test_the_header_with_its_mark_misspelling_and_nameless_column_is_read(write)
     assert read.table["label"].tolist() == ["stereotype", "anti-stereotype"]
     assert read.table["irrelevant"].tolist() == ["My sister is soup today."] * 2
     assert read.table["row"].tolist() == [2, 3]
-    assert read.problems.empty
 
 
 def test_rows_with_the_same_three_captions_are_one_triplet(write):
@@ -82,19 +80,9 @@ def test_rows_with_the_same_three_captions_are_one_triplet(write):
     assert table["triplet"].tolist() == [0, 0, 1, 1, 1, 1]
 
 
-def test_shared_addresses_and_text_without_a_column_are_noted(write):
-    rows = [*pair(), row(label="0"), row(label="0", **{"": "x"})]
-    found = vlstereoset.read(write(rows)).problems
-    assert found[["severity", "kind", "where", "what"]].to_numpy().tolist() == [
-        ["note", "address in several rows", "VLStereoSet.csv", "1 addresses stand in 2 rows"],
-        ["note", "text in the nameless column", "VLStereoSet.csv, line 5", "x"],
-    ]
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"context": "My sister is tall today."}, "no blank in the context .1, .*line 4"),
         ({"unrelated": "my sister is tall today"}, "two equal captions .1, .*line 4"),
         ({"label": "2"}, "label is neither 0 nor 1 .1, .*line 4: 2"),
         ({"Imaeg URL": " "}, "empty cell .1, .*line 4: url"),
@@ -104,22 +92,6 @@ def test_a_row_that_is_not_sound_is_named_and_counted(write, changes, message):
     path = write([*pair(), row() | changes])
     with pytest.raises(DataError, match=message):
         vlstereoset.read(path)
-
-
-def test_a_blank_that_is_part_of_a_word_or_stands_twice_is_a_blank(write):
-    within = {
-        "context": "The sister ed it.",
-        "stereotype": "The sister lifted it.",
-        "anti-stereotype": "The sister painted it.",
-        "unrelated": "The sister soured it.",
-    }
-    twice = {
-        "context": "A sister is  and is ",
-        "stereotype": "A sister is tall and is tall",
-        "anti-stereotype": "A sister is small and is small",
-        "unrelated": "A sister is soup and is soup",
-    }
-    assert len(vlstereoset.read(write([row() | within, row() | twice])).table) == 2
 
 
 def test_a_category_in_two_spellings_is_one_and_blanks_are_no_part_of_an_address(write):
@@ -137,15 +109,8 @@ def test_a_missing_column_and_a_missing_file_say_what_to_do(write, tmp_path):
         vlstereoset.read(write(pair(), [name for name in HEADER if name != "target"]))
     assert caught.value.word == "target"
     assert caught.value.path == tmp_path / vlstereoset.FILE
-    with pytest.raises(FileNotFoundError, match=r"is not there. vlstereoset.fetch.folder. downl"):
+    with pytest.raises(FileNotFoundError, match="from the authors' repository"):
         vlstereoset.read(tmp_path / "none.csv")
-
-
-def test_a_changed_file_is_not_taken_for_the_released_one(write):
-    path = write(pair())
-    with pytest.raises(DataError, match="it was changed, or is another version"):
-        vlstereoset.fetch(path.parent)
-    assert vlstereoset.fetch(path.parent, sha256=file_sha256(path)) == path
 
 
 # The selection
@@ -160,16 +125,24 @@ def test_a_selection_has_as_many_of_both_labels_and_follows_the_seed(write):
     assert drawn[0].index.tolist() != drawn[2].index.tolist()
 
 
-def test_a_category_with_one_label_only_is_noted_and_left_out(write):
+def test_a_category_with_one_label_only_is_left_out(write):
     rows = [*pair(), *(row("Bible", "0", f"https://example.org/b{i}", "religion") for i in "ab")]
-    read = vlstereoset.read(write(rows))
-    assert read.problems["what"].tolist() == ["all 2 rows have the label 0"]
-    assert vlstereoset.balanced(read.table, 0)["category"].tolist() == ["gender"] * 2
+    table = vlstereoset.read(write(rows)).table
+    assert vlstereoset.balanced(table, 0)["category"].tolist() == ["gender"] * 2
     with pytest.raises(DataError, match="nothing to balance"):
-        vlstereoset.balanced(read.table.query("category == 'religion'"), 0)
+        vlstereoset.balanced(table.query("category == 'religion'"), 0)
 
 
 # Images
+
+
+def placed(links, folder, outcomes):
+    """Record outcomes of links, and put a file where one says that the image is here."""
+    folder.mkdir()
+    links = links.assign(outcome=outcomes)
+    links[["file", "url", "outcome"]].to_csv(folder / "downloads.csv", index=False)
+    for file in links.loc[links["outcome"] == "here", "file"]:
+        (folder / file).write_bytes(b"an image")
 
 
 def test_links_are_listed_once_and_what_is_left_is_counted(write, tmp_path):
@@ -178,35 +151,29 @@ def test_links_are_listed_once_and_what_is_left_is_counted(write, tmp_path):
     links = vlstereoset.links(again)
     assert len(links) == 5
     assert links["file"].is_unique
-    outcome = ["here", "error 404", "here", "here", "here"]
-    kept = vlstereoset.with_images(again, links.assign(outcome=outcome), tmp_path)
+    placed(links, tmp_path / "images", ["here", "error 404", "here", "here", "here"])
+    kept, coverage = vlstereoset.with_images(again, tmp_path)
     assert len(kept) == 5
-    assert kept["path"].iloc[0] == str(tmp_path / links["file"].iloc[0])
-    asked = links.assign(outcome=outcome)
-    left = vlstereoset.coverage(again, kept, asked).iloc[0]
+    assert kept["path"].iloc[0] == str(tmp_path / "images" / links["file"].iloc[0])
+    left = coverage.iloc[0]
     assert left[["balanced as released", "balanced now"]].tolist() == [4, 2]
     assert left["anti-stereotype, here"] == 1
     assert left["what came instead"] == "error 404 (1)"
-    sound = vlstereoset.coverage(again, again, links.assign(outcome="here"))
-    assert sound["what came instead"].tolist() == ["–", "–"]
+    assert coverage.iloc[1].tolist() == ["all", *left.tolist()[1:]]
 
 
-def test_links_that_are_all_dead_are_counted_by_what_came_instead(write, tmp_path):
+def test_the_error_counts_what_came_and_has_the_two_lines_that_download(
+    write, tmp_path, monkeypatch
+):
     table = vlstereoset.read(write(pair(n=2))).table
-    links = vlstereoset.links(table).assign(outcome=["error 404"] * 3 + ["no answer: ReadTimeout"])
-    with pytest.raises(DataError, match=r"none of 4 links .*error 404 \(3\); no answer: .* \(1\)"):
-        vlstereoset.with_images(table, links, tmp_path)
-
-
-def test_the_error_has_the_two_lines_that_download_the_images(write, tmp_path, monkeypatch):
-    table = vlstereoset.read(write(pair())).table
-    links = vlstereoset.found_links(table, tmp_path)
-    assert links["outcome"].tolist() == ["not downloaded"] * 2
-    with pytest.raises(DataError) as caught:
-        vlstereoset.with_images(table, links, tmp_path / vlstereoset.IMAGES)
-    message = str(caught.value)
-    assert "not downloaded (2)" in message
-    said = re.search(r"from biaslib.datasets import vlstereoset; vlstereoset.*?\)", message)[0]
+    placed(vlstereoset.links(table).iloc[:3], tmp_path / "images", ["error 404"] * 3)
+    with pytest.raises(
+        DataError, match=r"none of 4 .*error 404 \(3\); not downloaded \(1\)"
+    ) as caught:
+        vlstereoset.with_images(table, tmp_path)
+    said = re.search(
+        r"from biaslib.datasets import vlstereoset; vlstereoset.*?\)", str(caught.value)
+    )[0]
     asked = []
 
     def download(links, folder, again):
@@ -215,22 +182,6 @@ def test_the_error_has_the_two_lines_that_download_the_images(write, tmp_path, m
     monkeypatch.setattr(vlstereoset, "download_images", download)
     exec(said, {})
     assert asked == [(sorted(table["url"]), tmp_path / "images", False)]
-
-
-def test_links_that_died_are_told_from_those_never_asked(write, tmp_path):
-    table = vlstereoset.read(write(pair(n=2))).table
-    links = vlstereoset.links(table)
-    folder = tmp_path / vlstereoset.IMAGES
-    folder.mkdir()
-    (folder / links["file"].iloc[3]).write_bytes(b"placed by hand")
-    record = links.iloc[:3].assign(outcome=["error 404", "error 404", "here"])
-    record = pandas.concat([links.iloc[[0]].assign(outcome="error 500"), record])
-    record[["file", "url", "outcome"]].to_csv(folder / "downloads.csv", index=False)
-    found = vlstereoset.found_links(table, tmp_path)["outcome"].tolist()
-    assert found == ["error 404", "error 404", "downloaded, and gone since", "here"]
-    (folder / "downloads.csv").unlink()
-    found = vlstereoset.found_links(table, tmp_path)["outcome"].tolist()
-    assert found == ["not downloaded"] * 3 + ["here"]
 
 
 # Neutral captions
@@ -294,6 +245,7 @@ def test_a_caption_without_its_target_has_no_neutral_one_and_an_unknown_target_i
     found = vlstereoset.neutralised(vlstereoset.read(write(rows)).table)
     assert found["neutral anti-stereotype"].tolist() == ["My sibling is small today."] * 2
     assert not found["gendered words left"].any()
+    assert vlstereoset.neutralised(vlstereoset.read(write(rows)).table.iloc[2:]).empty
 
 
 @pytest.mark.parametrize(
@@ -336,10 +288,6 @@ def test_the_released_table_has_the_counts_that_the_books_tables_rest_on():
     counts = released_counts().set_index("category")
     assert found.xs("stereotype", level=1).to_dict() == counts["label_0"].to_dict()
     assert found.xs("anti-stereotype", level=1).to_dict() == counts["label_1"].to_dict()
-    assert read.problems["kind"].tolist() == [
-        "address in several rows",
-        "text in the nameless column",
-    ]
 
 
 @released

@@ -123,7 +123,7 @@ def test_an_audit_needs_no_more_than_its_extra(tmp_path):
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     alias, _ = tomllib.loads(text)["project"]["optional-dependencies"]["audit"]
     absent = others(Requirement(alias).extras)
-    assert set(absent) >= {"lemminflect", "duckdb", "pyspark", "jupyterlab", "pytest"}
+    assert set(absent) >= {"lemminflect", "duckdb", "jupyterlab", "pytest"}
     done = without(absent, COMMAND, "audit", "clip", "--parts", "zhou2022", "--out", tmp_path)
     assert done.returncode == 0, done.stderr[-1500:]
     assert (tmp_path / "report.html").is_file()
@@ -147,10 +147,6 @@ def test_the_tested_set_and_colab_are_within_the_declared_bounds():
 
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-ASKED_FOR = ("spark", "several-gpus")
-"""Extras for what no notebook does by itself; without them the package says what is missing."""
-
-
 OWNERS = importlib.metadata.packages_distributions()
 
 
@@ -181,11 +177,9 @@ def installed_by(notebook):
 
 def all_that_notebooks_import():
     """Imports within functions included: some cell may call them."""
-    declared = environments.extras()
-    left_out = {plain(Requirement(each).name) for name in ASKED_FOR for each in declared[name]}
     every = set().union(*(imports.outside(imports.program(each), True) for each in NOTEBOOKS))
     assert every >= {"torch", "duckdb", "pyarrow", "transformers"}
-    return {each for each in every if not distributions([each])[0] & left_out}
+    return every
 
 
 def test_conda_and_binder_have_all_that_notebooks_import():
@@ -240,7 +234,7 @@ def here(names):
         (
             "test",
             ["requirements.txt", "requirements-test.txt"],
-            {*FIXED, "nbval", "ruff", "pytest", "hypothesis", "playwright", "pyspark"},
+            {*FIXED, "nbval", "ruff", "pytest", "hypothesis", "playwright"},
         ),
     ],
 )

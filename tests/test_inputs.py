@@ -766,7 +766,6 @@ DATASETS = {
     datasets.download_images: dict(links=LINKS, folder=FOLDER, n_workers=2, again=False),
     datasets.entity_balance: dict(manifest=AGENTS),
     datasets.entity_images: dict(folder=FOLDER, entities=["tie", "purse"], per_agent=6),
-    datasets.equal_groups: dict(manifest=PEOPLE, by=["gender", "entity"], rng=0),
     datasets.grounded_test: dict(path=FOLDER),
     datasets.group_counts: dict(
         corpus=CORPUS,
@@ -775,13 +774,6 @@ DATASETS = {
         column="caption",
         threads=1,
         memory="500MB",
-    ),
-    datasets.group_counts_on_spark: dict(
-        session=None,
-        corpus=CORPUS,
-        words=["nurse", "ceo"],
-        groups={"female": ("she",), "male": ("he",)},
-        column="caption",
     ),
     datasets.images_of: dict(test=TEST, folder=FOLDER),
     datasets.matching_captions: dict(
@@ -799,33 +791,23 @@ DATASETS = {
     ross2021.links: dict(folder=FOLDER, source="google"),
     ross2021.tests_on_disk: dict(sources=[], names=["C6"]),
     vlstereoset.balanced: dict(table=STEREOTYPES, seed=0),
-    vlstereoset.coverage: dict(
-        table=STEREOTYPES, kept=STEREOTYPES[:2], downloaded=DOWNLOADED.assign(test="gender")
-    ),
-    vlstereoset.fetch: dict(folder=FOLDER, url="http://a", sha256=""),
     vlstereoset.fetch_images: dict(folder=FOLDER, again=False),
-    vlstereoset.found_links: dict(table=STEREOTYPES, folder=FOLDER),
-    vlstereoset.links: dict(table=STEREOTYPES),
-    vlstereoset.neutral_caption: dict(caption="My sister is kind.", target="sister"),
     vlstereoset.neutral_terms: dict(),
     vlstereoset.neutralised: dict(table=STEREOTYPES),
     vlstereoset.read: dict(path=FOLDER),
     vlstereoset.released: dict(folder=FOLDER),
-    vlstereoset.with_images: dict(table=STEREOTYPES, downloaded=DOWNLOADED, folder=FOLDER),
+    vlstereoset.with_images: dict(table=STEREOTYPES, folder=FOLDER),
 }
 # What is handed on as it is: a session of Spark, an address, words of a message, what a study has
 # checked; what is asked for only when a network was.
+# What is handed on as it is: an address, words of a message; what is asked for only when a network
+# was.
 HANDED_ON = {
-    (datasets.group_counts_on_spark, "session"),
-    (datasets.group_counts_on_spark, "column"),
-    (datasets.group_counts_on_spark, "corpus"),
     (datasets.require_sound, "name"),
     (datasets.require_sound, "advice"),
     (ross2021.fetch_images, "again"),
     (ross2021.tests_on_disk, "sources"),
     (ross2021.tests_on_disk, "names"),
-    (vlstereoset.fetch, "url"),
-    (vlstereoset.fetch, "sha256"),
     (vlstereoset.fetch_images, "again"),
 }
 NO_PATH = {
@@ -934,13 +916,10 @@ TABLES = [
     (datasets.balanced_images, "manifest", ["entity", "gender"]),
     (datasets.coverage, "downloaded", ["test", "group", "outcome"]),
     (datasets.entity_balance, "manifest", ["entity", "gender"]),
-    (datasets.equal_groups, "manifest", ["gender", "entity"]),
     (datasets.membership, "manifest", ["gender", "entity"]),
     (datasets.outcomes, "links", ["file"]),
     (datasets.proportions, "counts", ["word", "both", "male", "female"]),
     (vlstereoset.balanced, "table", ["category", "label"]),
-    (vlstereoset.coverage, "kept", ["category", "label"]),
-    (vlstereoset.links, "table", ["category", "label", "url"]),
     (vlstereoset.neutralised, "table", ["category", "target", "stereotype"]),
 ]
 

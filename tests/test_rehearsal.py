@@ -139,7 +139,7 @@ def test_the_sample_of_study_4_has_captions_that_are_reworded_and_some_left_out(
     left = gender[gender[stereotype_selection.LEFT].astype(bool)]
     assert set(left["neutral stereotype"].str.split().str[:2].str.join(" ")) == {"The girl"}
     told = f"{len(left)} of {len(gender)} rows whose neutral captions still say a gender"
-    assert told in stereotype_selection.gaps(given)["here"].tolist()
+    assert told in stereotype_selection.missing_inputs(given)["here"].tolist()
 
 
 @pytest.mark.parametrize("name", ["vl-bert", "vilbert", "albef", "detector"])

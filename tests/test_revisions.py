@@ -15,7 +15,7 @@ from biaslib import models, runtime
 from biaslib.models._revisions import checksums, revision_of, weight_files
 from biaslib.models.errors import CheckpointError
 from biaslib.models.own import load_own
-from biaslib.models.stored import answers
+from biaslib.models.stored import cached_outputs
 from plantedworld.models.checkpoints import checkpoint
 
 TEXTS = ["the person is a nurse.", "the person is a doctor."]
@@ -141,7 +141,7 @@ def test_the_store_gives_no_model_the_answers_of_another(folder, two_states, tmp
         def ask(which, images, model=model):
             return model.encode_text([TEXTS[at] for at in which])
 
-        given.append(answers(model, "vectors", ask, texts=TEXTS, store=store))
+        given.append(cached_outputs(model, "vectors", ask, texts=TEXTS, store=store))
         np.testing.assert_allclose(given[-1], model.encode_text(TEXTS), atol=1e-6)
     assert np.abs(given[0] - given[1]).max() > 0.1
 

@@ -267,12 +267,12 @@ def kept(tmp_path):
 def test_a_study_goes_on_from_an_archive_without_a_call_of_its_model(store, kept, monkeypatch):
     model = models.load("lxmert", profile="planted", dose=3, seed=0)
     given = study.inputs("planted", n_per_category=4)
-    first = study.run(study.WAYS[1:2], given, lambda way: model, store)
+    first = study.run(study.MODEL_HEADS[1:2], given, lambda way: model, store)
     n_rows = store.archive(kept)
     shutil.rmtree(store.folder)
     monkeypatch.setattr(type(model), "match", lambda *_, **__: pytest.fail("it was called"))
     assert store.restore(kept) == n_rows
-    again = study.run(study.WAYS[1:2], given, lambda way: model, store)
+    again = study.run(study.MODEL_HEADS[1:2], given, lambda way: model, store)
     for part in ("original", "neutral", "white"):
         one, other = (getattr(found.scored["LXMERT"], part) for found in (first, again))
         assert np.isfinite(one).any()

@@ -25,7 +25,7 @@ from support.browser import Visit, axe_violations, served
 from support.letters import smallest_letters
 
 from biaslib import audit, runtime
-from biaslib.studies.study4_captions import WAYS
+from biaslib.studies.study4_captions import MODEL_HEADS
 from companion import text_encoders as plots
 from plantedworld import trial
 from plantedworld.studies import measures
@@ -612,7 +612,7 @@ def test_which_shipped_models_look_at_objects_and_at_costumes(look):
     tiny = ["oracle", *(f"tiny-{name}" for name in seeing)]
     assert look("an object") == [*tiny, "tiny-ALBEF, matching logit"]
     assert look("a costume") == [name for name in tiny if name != "tiny-ALBEF"]
-    assert set(look("an object")) >= {f"tiny-{way.label}" for way in WAYS if way.as_in_paper}
+    assert set(look("an object")) >= {f"tiny-{way.label}" for way in MODEL_HEADS if way.as_in_paper}
 
 
 def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(site):

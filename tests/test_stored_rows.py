@@ -10,7 +10,7 @@ from support import stored
 from biaslib import models
 from biaslib.models._batches import full_float32
 from biaslib.models.capabilities import ENCODE
-from biaslib.models.stored import answers, store_key
+from biaslib.models.stored import cached_outputs, store_key
 from biaslib.runtime import Store
 
 
@@ -74,7 +74,7 @@ def test_rows_are_computed_again_in_another_precision(tmp_path, monkeypatch):
     model, store, texts = OnCard(), Store(tmp_path), ["a photo"]
 
     def asked():
-        return answers(
+        return cached_outputs(
             model, "vectors", lambda *_: model.encode_text(texts), texts=texts, store=store
         )[0, 0]
 

@@ -1,33 +1,24 @@
 """Study 4: scores against the paper's counts, shifts by hand, kills, worlds of known answer."""
 
-import base64
-import dataclasses
 import functools
-import io
-import os
-import signal
-import time
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
-from PIL import Image
 from scipy import stats
 from scipy.special import log_expit
 from support import rehearsal_stereotype
 
 import plantedworld
-from biaslib import display, inference, published
+from biaslib import inference, published
 from biaslib.datasets import DataError, vlstereoset
-from biaslib.models import images
-from biaslib.models.images import loaded, pictures
+from biaslib.models.images import pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.published import zhou2022
 from biaslib.published.counts import mcnemar_p
 from biaslib.runtime import Store
 from biaslib.studies import study4_captions as study
-from companion import _check
 from companion import planted_study4_captions as verdicts
 from companion import study4_captions as plots
 from plantedworld.inputs import study4_captions as planted
@@ -37,8 +28,8 @@ SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "vlstereoset" / vlstere
 released = pytest.mark.skipif(
     not SAMPLE.is_file(), reason="the authors' table is not redistributed, and is not here"
 )
-WAY = study.Way("VisualBERT", "matching", True, "visualbert", "visualbert")
-OTHER = study.Way("ViLT", "matching", True, "vilt", "vilt-itm")
+MATCHING = study.ModelHead("VisualBERT", "matching", True, "visualbert", "visualbert")
+OTHER = study.ModelHead("ViLT", "matching", True, "vilt", "vilt-itm")
 
 
 class Matcher:
@@ -73,11 +64,11 @@ def grey(n):
     return [np.full((4, 4, 3), value, np.uint8) for value in range(n)]
 
 
-def scored(original, way=WAY, neutral=None, white=None, scale=1.0):
+def scored(original, head=MATCHING, neutral=None, white=None, scale=1.0):
     original = np.asarray(original, float)
     nothing = np.full((len(original), 2), np.nan)
     neutral, white = (nothing if each is None else np.asarray(each) for each in (neutral, white))
-    return study.Scored(way, "1", original, neutral, white, scale)
+    return study.Scored(head, "1", original, neutral, white, scale)
 
 
 def run_of(table, *scores, profile="planted"):
@@ -87,7 +78,7 @@ def run_of(table, *scores, profile="planted"):
     table = pandas.DataFrame({"target": ["sister"] * n, "triplet": range(n)} | columns | table)
     given = study.Inputs(table, grey(1), grey(1), profile, "invented", balance=profile == "paper")
     skipped = pandas.DataFrame(columns=["model", "reason"])
-    return study.Run(given, {each.way.label: each for each in scores}, skipped)
+    return study.Run(given, {each.model_head.label: each for each in scores}, skipped)
 
 
 # vlrs, vlbs, ivlas
@@ -147,24 +138,6 @@ def test_images_of_a_triplet_are_drawn_together():
     assert widths[1] < 40
 
 
-def test_ties_are_counted_and_split_or_given_to_the_anti_stereotype():
-    table = {"category": ["race"] * 4, "label": ["anti-stereotype"] * 4}
-    found = study.ties(run_of(table, scored([[1, 1, 0], [1, 1, 0], [2, 1, 0], [0, 1, 0]])))
-    assert found.iloc[0].tolist() == ["VisualBERT", 2, 50.0, 25.0]
-
-
-def test_averages_over_target_terms_weigh_terms_alike():
-    table = {
-        "category": ["race"] * 4,
-        "label": ["anti-stereotype"] * 4,
-        "target": ["a", "a", "a", "b"],
-    }
-    found = study.averages(run_of(table, scored([[1, 2, 0]] * 3 + [[2, 1, 0]])))
-    row = found.query("statistic == 'vlbs'").iloc[0]
-    assert row["over images"] == 25
-    assert row["over target terms"] == 50
-
-
 def test_selections_by_seed_are_balanced_and_move_the_score():
     rng = np.random.default_rng(0)
     labels = ["stereotype"] * 10 + ["anti-stereotype"] * 40
@@ -192,16 +165,17 @@ def test_a_category_without_an_anti_stereotype_has_no_vlbs_and_is_counted():
         assert row[["value", "low", "high"]].isna().all()
         assert row[["n", "method"]].tolist() == [n, "not defined: no anti-stereotypical image"]
     assert of_model.loc[("overall", "vlbs"), ["value", "n"]].tolist() == [50, 2]
-    assert study.gaps(found.inputs).to_numpy().tolist() == [
+    assert study.missing_inputs(found.inputs).to_numpy().tolist() == [
         [
             "religion",
             "3 stereotype, 0 anti-stereotype",
             "vlbs and ivlas are not defined; no balanced selection has it",
         ]
     ]
-    assert plots.score_cell(of_model.loc["religion", "vlbs"]) == "–"
-    assert plots.score_cell(of_model.loc["gender", "vlbs"]).startswith("50.0 (")
-    assert len(plots.intervals(scores.reset_index()).axes) == 3
+    in_paper = one_label("paper")
+    assert study.selected(in_paper.inputs).tolist() == [0, 1, 2, 3]
+    assert study.over_selections(in_paper, [0])["test"].unique().tolist() == ["overall", "gender"]
+    assert study.paired_tests(in_paper)["n"].tolist() == [2]
 
 
 def test_one_anti_stereotype_is_enough_for_scores_over_selections():
@@ -210,19 +184,9 @@ def test_one_anti_stereotype_is_enough_for_scores_over_selections():
     found = run_of({"category": ["religion"] * 2, "label": label}, scored([[2, 1, 0]] * 2))
     table = study.over_selections(found, range(6)).query("statistic == 'vlbs'")
     assert table["value"].tolist() == [100] * 12
-    assert study.ties(found)["vlbs, split"].tolist() == [100]
     rows = study.selection_scores(found, n_resamples=0)
     assert rows[["low", "high"]].isna().all(axis=None)
     assert set(rows["method"]) == {"no interval"}
-
-
-def test_the_chapter_s_other_tables_leave_such_a_category_out_too():
-    found = one_label("paper")
-    assert study.selected(found.inputs).tolist() == [0, 1, 2, 3]
-    assert study.over_selections(found, [0])["test"].unique().tolist() == ["overall", "gender"]
-    assert study.ties(found)["vlbs, split"].tolist() == [50, 50]
-    assert study.averages(found).query("statistic == 'vlbs'")["over images"].tolist() == [50, 50]
-    assert study.paired_tests(found)["n"].tolist() == [2]
 
 
 def test_without_any_anti_stereotype_there_is_nothing_to_compare_and_nothing_to_balance():
@@ -232,7 +196,6 @@ def test_without_any_anti_stereotype_there_is_nothing_to_compare_and_nothing_to_
     assert np.isnan(scores["VisualBERT", "overall", "vlbs"])
     assert scores["VisualBERT", "overall", "vlrs"] == 100
     assert study.paired_tests(found).empty
-    assert plots.paired_table(study.paired_tests(found)).empty
     with pytest.raises(DataError, match="no category has images of both labels"):
         study.selected(found.inputs)
 
@@ -245,25 +208,19 @@ def test_in_paper_a_balanced_selection_is_scored_and_in_planted_all():
     )
     rows = study.selected(in_paper.inputs)
     assert in_paper.inputs.table["label"].iloc[rows].value_counts().tolist() == [10, 10]
-    assert "20 images, 10 of them anti" in plots.selected_sentence(in_paper.inputs)
     assert study.selected(planted_run.inputs).tolist() == list(range(50))
-    assert "all images of this run: 50 images, 40" in plots.selected_sentence(planted_run.inputs)
 
 
-def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_way():
+def test_in_paper_alone_printed_scores_stand_beside_those_of_the_same_head():
     label = ["stereotype", "anti-stereotype"] * 4
     table = {"category": ["gender"] * 4 + ["religion"] * 4, "label": label}
-    ways = (WAY, study.WAYS[6])
+    heads = (MATCHING, study.MODEL_HEADS[6])
     in_paper, in_planted = (
         study.selection_scores(
-            run_of(table, *(scored([[2, 1, 0]] * 8, way) for way in ways), profile=each)
+            run_of(table, *(scored([[2, 1, 0]] * 8, head) for head in heads), profile=each)
         )
         for each in ("paper", "planted")
     )
-    shown = plots.scores_table(in_paper).set_index("model")
-    assert shown.loc["VisualBERT", ["vlrs, printed", "vlbs, printed"]].tolist() == [85.31, 38.91]
-    assert shown.loc["ALBEF, matching logit", ["vlrs, printed", "vlbs, printed"]].isna().all()
-    assert not [name for name in plots.scores_table(in_planted) if "printed" in name]
     both = plots.printed_beside(in_paper).set_index(["model", "category", "score"])
     assert set(both.index.get_level_values("model")) == {"VisualBERT"}
     tables = [published.table("zhou2022", number) for number in (3, 4)]
@@ -285,22 +242,19 @@ def test_sign_flips_of_single_items_are_mcnemars_test(first, second):
     assert found.p_value == pytest.approx(mcnemar_p(first, second), rel=1e-12)
 
 
-def test_errors_of_sign_flips_say_what_is_wrong():
-    with pytest.raises(ValueError, match="one number for each of at least one unit"):
-        inference.sign_flip_test([])
-
-
 def test_two_models_are_compared_within_triplets():
     table = {"category": ["race"] * 8, "label": ["anti-stereotype"] * 8}
     one, other = [[2, 1, 0]] * 7 + [[1, 2, 0]], [[1, 2, 0]] * 8
     found = study.paired_tests(run_of(table, scored(one), scored(other, OTHER))).iloc[0]
     assert found["difference"] == pytest.approx(87.5)
+    assert found["low"] < 87.5 <= found["high"] <= 100
     assert found["p_value"] == pytest.approx(mcnemar_p(7, 0))
     assert found[["n", "triplets"]].tolist() == [8, 8]
     assert found["p_low"] == found["p_high"] == found["p_value"]
-    shown = found.to_frame().T.assign(p_value=0.04, adjusted=0.04, p_low=0.03, p_high=0.06)
-    cells = plots.paired_table(shown)[["p", "p, Holm"]]
-    assert cells.iloc[0].str.replace("\xa0", " ").tolist() == [".030 to .060"] * 2
+    worse = [[1, 0, 2]] * 6 + [[1, 2, 0]] * 2
+    of_all = study.paired_tests(run_of(table, scored(one), scored(worse, OTHER)), "vlrs").iloc[0]
+    assert of_all["difference"] == pytest.approx(75)
+    assert of_all["p_value"] == pytest.approx(mcnemar_p(6, 0))
     table["triplet"] = [0] * 8
     found = study.paired_tests(run_of(table, scored(one), scored(other, OTHER))).iloc[0]
     assert found["p_value"] == 1
@@ -360,7 +314,7 @@ def test_the_papers_subset_is_balanced_and_says_no_gender_and_others_stand_besid
     for level, rows in expected.items():
         assert means.loc[level, "value"] == pytest.approx(np.mean([gain[row] for row in rows]))
     told = "1 of 7 rows whose neutral captions still say a gender"
-    assert study.gaps(found.inputs)["here"].tolist() == [told]
+    assert study.missing_inputs(found.inputs)["here"].tolist() == [told]
     shown = plots.shift_table(worlds.shift_summary(found))["images"].tolist()
     assert "the same, with captions that say a gender" in shown
     assert (
@@ -405,8 +359,6 @@ def test_the_two_cases_of_figure_3_are_found_by_their_lines_or_said_to_be_missin
     found = run_of(table, scored([[2, 1, 0]]), scored([[1, 2, 0]], OTHER), profile="paper")
     shown = plots.figure_3(found)
     assert shown["this run"].tolist() == ["VisualBERT", "its image is not here"]
-    with pytest.raises(ValueError, match="run the profile 'paper'"):
-        plots.figure_3(run_of(table, scored([[2, 1, 0]])))
 
 
 @released
@@ -427,42 +379,10 @@ def test_without_neutral_captions_there_are_no_shifts_and_this_is_counted():
     assert moved.empty
     assert list(moved) == study.SHIFTS
     assert study.shift_scores(moved).empty
-    assert plots.shift_table(worlds.shift_summary(found)).empty
-    (drawn,) = plots.shift_figure(moved, "planted").axes[0].texts
-    assert drawn.get_text() == "No anti-stereotypical image of this category has neutral captions."
-    assert study.gaps(found.inputs)["here"].tolist() == [
+    assert study.missing_inputs(found.inputs)["here"].tolist() == [
         "0 stereotype, 3 anti-stereotype",
         "3 of 3 rows without neutral captions",
     ]
-
-
-def test_shifts_in_paper_are_summarised_without_a_baseline():
-    table = {"category": ["gender", "race"], "label": ["anti-stereotype"] * 2}
-    found = run_of(table, scored([[2, 0, -1], [0, 0, -1]], neutral=np.zeros((2, 2))))
-    found = dataclasses.replace(found, inputs=dataclasses.replace(found.inputs, profile="paper"))
-    summary = worlds.shift_summary(found)
-    mean = summary.query("statistic == 'mean' and test == 'lmss'").set_index("level")["value"]
-    gain = log_expit(2) - np.log(0.5)
-    assert mean["all"] == pytest.approx(gain)
-    assert mean["everything"] == pytest.approx(gain / 2)
-    shown = plots.shift_table(summary)
-    assert "dose" not in shown
-    assert "all images" in shown["images"].tolist()
-    assert set(shown["interval of the share"]) == {"no interval", "bootstrap of triplets", "–"}
-
-
-@pytest.mark.slow
-def test_shifts_in_planted_stand_beside_checkpoints_without_bias():
-    given = planted.inputs(0, 8)
-    ways = [way for way in study.WAYS if way.model == "CLIP"]
-    found = study.run(ways, given, functools.partial(study.load, profile="planted"))
-    summary = worlds.shift_summary(found)
-    part = given.part(np.flatnonzero(given.table["category"] == "gender"))
-    zero = study.run(ways, part, functools.partial(study.load, profile="planted", dose=0))
-    row = summary.query("dose == 0 and test == 'lmss' and level == 'all' and statistic == 'mean'")
-    assert row["value"].item() == pytest.approx(study.shifts(zero)["lmss"].mean())
-    shown = plots.shift_table(summary)
-    assert shown["dose"].tolist() == sorted(shown["dose"], reverse=True)
 
 
 # Scoring
@@ -497,58 +417,9 @@ def small_inputs():
     return study.Inputs(table, grey(2), [grey(2)[0]], "planted", "invented")
 
 
-class Reading(Dual):
-    """Reads pictures as the package's models do, each model in its own size."""
-
-    def __init__(self, name, side):
-        self.name, self.prepare = name, Half(side)
-
-    def encode_image(self, images):
-        shown = pictures(images)
-        return super().encode_image(list(loaded(shown, self.prepare, range(len(shown)))))
-
-
-@dataclasses.dataclass(frozen=True)
-class Half:
-    side: int
-
-    def __call__(self, picture):
-        return picture[: self.side, : self.side]
-
-
-def test_a_picture_is_decoded_once_for_all_captions_and_ways(tmp_path, monkeypatch):
-    paths = [tmp_path / f"{row}.png" for row in range(2)]
-    for path, array in zip(paths, grey(2), strict=True):
-        Image.fromarray(array).save(path)
-    opened, open_image = [], images.open_image
-    monkeypatch.setattr(
-        images, "open_image", lambda path: opened.append(path.name) or open_image(path)
-    )
-    given = small_inputs()
-    table = given.table.assign(**{"neutral stereotype": "n 0", "neutral anti-stereotype": "n 1"})
-    files = dataclasses.replace(given, table=table, images=paths, profile="paper")
-    arrays = dataclasses.replace(files, images=grey(2))
-    ways = [study.Way(name, "contrastive", True, name, name) for name in ("CLIP", "FLAVA")]
-    models = {way.model: Reading(way.model, side) for side, way in enumerate(ways, start=2)}
-
-    def load(way):
-        return models[way.model]
-
-    found = study.run(ways, files, load, Store(tmp_path / "store"))
-    assert sorted(opened) == ["0.png", "1.png"]
-    again = study.run(ways, files, load, Store(tmp_path / "store"))
-    assert len(opened) == 2
-    expected = study.run(ways, arrays, load)
-    for way in ways:
-        for name in ("original", "neutral", "white"):
-            scores = getattr(expected.scored[way.label], name)
-            assert np.array_equal(getattr(found.scored[way.label], name), scores)
-            assert np.array_equal(getattr(again.scored[way.label], name), scores)
-
-
 def test_neutral_captions_are_scored_where_there_are_any(tmp_path):
     logits = np.arange(6).reshape(2, 3) ** 2
-    found = study.score_inputs(Matcher(logits), WAY, small_inputs(), Store(tmp_path))
+    found = study.score_inputs(Matcher(logits), MATCHING, small_inputs(), Store(tmp_path))
     assert found.original.tolist() == [[0, 1, 4], [9, 16, 25]]
     assert found.neutral[0].tolist() == found.white[0].tolist() == [0, 1]
     assert np.isnan(found.neutral[1]).all()
@@ -565,7 +436,7 @@ def test_a_detector_that_finds_nothing_in_white_leaves_vlss_out_and_says_so(tmp_
     given = study.Inputs(
         given.table, given.images, pictures([grey(1)[0] + 255]), "planted", "invented"
     )
-    found = study.run([WAY], given, lambda way: Blind(np.eye(3)))
+    found = study.run([MATCHING], given, lambda way: Blind(np.eye(3)))
     assert found.skipped.to_numpy().tolist() == [
         ["VisualBERT, vlss", "the detector finds no region in a white image"]
     ]
@@ -581,8 +452,8 @@ def test_models_that_cannot_be_scored_are_named_counted_and_an_error_if_none_is_
             raise FileNotFoundError("no weights. Train them")
         return Dual()
 
-    contrastive = study.Way("CLIP", "contrastive", True, "clip", "clip")
-    ways = [WAY, contrastive, study.WAYS[4], study.WAYS[-1]]
+    contrastive = study.ModelHead("CLIP", "contrastive", True, "clip", "clip")
+    ways = [MATCHING, contrastive, study.MODEL_HEADS[4], study.MODEL_HEADS[-1]]
     found = study.run(ways, small_inputs(), load)
     assert list(found.scored) == ["CLIP"]
     can = "Its weights (1) can: encode texts and images apart"
@@ -592,100 +463,17 @@ def test_models_that_cannot_be_scored_are_named_counted_and_an_error_if_none_is_
         ["FLAVA, cosine of the encoders alone", f"dual cannot give unimodal vectors. {can}"],
     ]
     with pytest.raises(study.CapabilityError, match=r"none of 1 models .*: dual cannot match"):
-        study.run([WAY], small_inputs(), load)
+        study.run([MATCHING], small_inputs(), load)
 
 
-def test_a_detector_that_finds_nothing_in_an_image_leaves_its_model_out():
-    class Blind(Matcher):
-        def match(self, images, texts):
-            raise NothingFoundError(
-                "detector found nothing in 1 of 2 pictures: 1.jpg. Leave it out"
-            )
-
-    models = {"VisualBERT": Blind(np.eye(3)), "ViLT": Matcher(np.eye(3))}
-    found = study.run([WAY, OTHER], small_inputs(), lambda way: models[way.model])
-    assert list(found.scored) == ["ViLT"]
-    assert found.skipped["reason"].str.endswith("1.jpg. Leave it out").tolist() == [True]
-
-
-@pytest.mark.parametrize("message", ["the head of the list is gone", "found nothing", "no bert"])
-def test_a_fault_of_a_model_is_no_missing_capability(message):
+def test_a_fault_of_a_model_is_no_missing_capability():
     class Faulty(Matcher):
         def match(self, images, texts):
-            raise ValueError(message)
+            raise ValueError("found nothing")
 
-    with pytest.raises(ValueError, match=message) as caught:
-        study.run([WAY], small_inputs(), lambda way: Faulty(np.eye(3)))
+    with pytest.raises(ValueError, match="found nothing") as caught:
+        study.run([MATCHING], small_inputs(), lambda head: Faulty(np.eye(3)))
     assert not isinstance(caught.value, study.CapabilityError)
-
-    def load(way):
-        raise KeyError(message)
-
-    with pytest.raises(KeyError, match=message):
-        study.run([WAY], small_inputs(), load)
-
-
-def test_reasons_are_short_in_table_2_and_whole_in_a_table_of_their_own():
-    reason = "the checkpoint 1 of ALBEF has no matching head, and none can be made. " * 2
-    skipped = pandas.DataFrame([("ALBEF", reason.strip())], columns=["model", "reason"])
-    found = study.Run(small_inputs(), {}, skipped)
-    short = plots.models_table(found).set_index("model").loc["ALBEF", "run"].iloc[0]
-    assert short.startswith("no: the checkpoint 1 of ALBEF has no matching head")
-    assert len(short) <= 116 < len(reason)
-    assert plots.skipped_table(found)["why not"].tolist() == [reason.strip()]
-    nothing = study.Run(small_inputs(), {}, skipped.iloc[:0])
-    assert plots.skipped_table(nothing)["why not"].tolist() == ["everything was run"]
-
-
-@pytest.mark.slow
-def test_in_planted_one_way_alone_is_left_out_and_for_its_vectors():
-    found = study.run(study.WAYS, planted.inputs(0, 2))
-    assert found.skipped.to_numpy().tolist() == [
-        [
-            "FLAVA, cosine of the encoders alone",
-            "flava's unimodal vectors have 48 numbers for a text and 64 for an image: they have no "
-            "cosine",
-        ]
-    ]
-    assert list(found.scored) == [way.label for way in study.WAYS[:-1]]
-
-
-class Slow(Matcher):
-    """Notes every row that it scores, and takes its time."""
-
-    name = "slow"
-
-    def __init__(self, log):
-        super().__init__(np.random.default_rng(0).normal(size=(200, 3)))
-        self.log = log
-
-    def match(self, images, texts):
-        with open(self.log, "a") as stream:
-            stream.writelines(f"{image[0, 0, 0]}\n" for image in images)
-            stream.flush()
-        time.sleep(0.05)
-        return super().match(images, texts)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the process that is killed")
-def test_a_run_that_is_killed_goes_on_and_gives_the_same_scores(tmp_path):
-    texts, log = [["a 0", "a 1", "a 2"]] * 200, tmp_path / "log"
-    whole = study.caption_scores(Slow(tmp_path / "other"), "matching", grey(200), texts)
-    child = os.fork()
-    if child == 0:
-        study.caption_scores(Slow(log), "matching", grey(200), texts, Store(tmp_path / "store"))
-        os._exit(0)
-    while not log.exists() or len(log.read_text().splitlines()) <= study.SHARD:
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    before = log.read_text().splitlines()
-    again = study.caption_scores(Slow(log), "matching", grey(200), texts, Store(tmp_path / "store"))
-    np.testing.assert_array_equal(again, whole)
-    after = log.read_text().splitlines()
-    assert len(before) < 200 <= len(after) <= 200 + study.SHARD
-    study.caption_scores(Slow(log), "matching", grey(200), texts, Store(tmp_path / "store"))
-    assert log.read_text().splitlines() == after
 
 
 # Inputs
@@ -730,23 +518,15 @@ def test_what_became_of_the_links_is_read_from_the_downloads(tmp_path, monkeypat
     dead = religion.assign(outcome="error 404")
     record = pandas.concat([dead, links.iloc[:1].assign(outcome="here")])
     record[["file", "url", "outcome"]].to_csv(folder / "images" / "downloads.csv", index=False)
-    for file in religion["file"].iloc[1:]:
+    for file in religion["file"]:
         (folder / "images" / file).unlink()
-    found = study.inputs("paper").links.set_index("category")["what came instead"]
-    assert found["religion"] == f"error 404 ({len(religion) - 1})"
-    assert found["gender"] == "downloaded, and gone since (1); not downloaded (1)"
-    (folder / "images" / religion["file"].iloc[0]).unlink()
-    assert study.gaps(study.inputs("paper")).to_numpy().tolist() == [
-        [
-            "religion",
-            "0 stereotype, 0 anti-stereotype",
-            "vlbs and ivlas are not defined; no balanced selection has it",
-        ],
-        [
-            "gender",
-            "8 of 20 rows whose neutral captions still say a gender",
-            "lmss and vlss are summarised without them, and with",
-        ],
+    given = study.inputs("paper")
+    reasons = given.links.set_index("category")["what came instead"]
+    assert reasons["religion"] == f"error 404 ({len(religion)})"
+    assert reasons["gender"] == "downloaded, and gone since (1); not downloaded (1)"
+    assert study.missing_inputs(given)[["category", "here"]].to_numpy().tolist() == [
+        ["religion", "0 stereotype, 0 anti-stereotype"],
+        ["gender", "8 of 20 rows whose neutral captions still say a gender"],
     ]
 
 
@@ -771,46 +551,11 @@ def test_the_truth_of_vlbs_is_nothing_in_plain_sight_and_all_or_chance_where_hid
 
 
 def test_a_contrastive_score_has_less_of_a_stereotype_to_show():
-    leaning = worlds.leaning(dose=3)
-    found = leaning.set_index(["seed", "head"])["preference"]
+    found = worlds.leaning(dose=3).set_index(["seed", "head"])["preference"]
     for seed in worlds.SEEDS:
         assert found[seed, "matching"] == pytest.approx(1.5, abs=0.15)
         assert 0.2 < found[seed, "contrastive"] < 0.4 * found[seed, "matching"]
     assert worlds.leaning(dose=0, n=4)["preference"].abs().max() < 1e-9
-    sentence = verdicts.leaning_sentence(leaning)
-    assert f"{found.xs('contrastive', level='head').mean():.2f} nats in the score" in sentence
-
-
-def test_what_a_perfect_model_scores_is_said_from_the_run(oracle_scores):
-    sentence = verdicts.hidden_sentence(oracle_scores.reset_index())
-    assert "vlbs is 0 without bias and 0 with a planted bias of dose 3; where" in sentence
-    assert "it is 33 without bias, which is guessing (33), and 100 with it." in sentence
-
-
-def test_the_truth_is_drawn_beside_models_by_score_and_evidence(oracle_scores):
-    truth = oracle_scores.reset_index()
-    model = truth.assign(model="made up", vlbs=40.0 + 20 * truth["seed"], vlrs=70.0)
-    figure = verdicts.truth_figure(pandas.concat([truth, model]))
-    assert figure.get_suptitle() == "planted world"
-    found = {axis.get_title().replace("\n", " "): drawn_means(axis) for axis in figure.axes}
-    third, two = pytest.approx(100 / 3), pytest.approx(200 / 3)
-    without, planted_3 = "no bias", "planted bias of dose 3"
-    assert found == {
-        "vlbs, in plain sight": {without: [0, 50], planted_3: [0, 50]},
-        "vlbs, not in the picture": {without: [third, 50], planted_3: [100, 50]},
-        "vlrs, in plain sight": {without: [100, 70], planted_3: [100, 70]},
-        "vlrs, not in the picture": {without: [two, 70], planted_3: [100, 70]},
-    }
-    half = verdicts.truth_figure(truth, ["vlbs"])
-    assert [axis.get_title().split(",")[0] for axis in half.axes] == ["vlbs", "vlbs"]
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert names == ["oracle", "made up"]
-
-
-def drawn_means(axis):
-    """The means that a panel of the truth shows, by dose, from the first row down."""
-    drawn = zip(*axis.get_legend_handles_labels(), strict=True)
-    return {label: list(marks.get_xdata()) for marks, label in drawn}
 
 
 def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independent():
@@ -818,15 +563,6 @@ def test_shifts_name_the_modality_only_where_captions_and_pictures_are_independe
     apart = "oracle, genders independent"
     assert verdicts.names_modality(where, apart)
     assert not verdicts.names_modality(where, "oracle")
-    sentence = verdicts.modality_sentence(where)
-    assert "For a perfect model of these worlds, the scores do **not** name" in sentence
-    assert "in 90% of the scenes" in sentence
-    assert "independent, the scores name the modality" in sentence
-    drifting = where[where["model"] == "oracle"].assign(model="ViLT")
-    told = verdicts.tiny_modality_sentence(pandas.concat([where, drifting]))
-    assert "name the modality for 0 of 1 ways" in told
-    assert "lmss is above 0 in both for none" in told
-    assert "vlss is above 0 in both for tiny-ViLT (" in told
     found = where.set_index(["model", "planted in", "test"])["value"]
     assert found[apart, "text", "lmss"] > 0.2
     assert abs(found[apart, "text", "vlss"]) < 0.01
@@ -856,8 +592,6 @@ def test_irrelevant_captions_are_as_frequent_as_the_others():
     assert captions["anti-stereotype"] < captions["irrelevant"] < captions["stereotype"]
     assert words["stereotype"] == pytest.approx(words["anti-stereotype"], rel=0.05)
     assert words[worlds.OTHER_IRRELEVANT] < 0.2 * words["stereotype"]
-    sentence = verdicts.frequency_sentence(found.reset_index())
-    assert f"{captions['irrelevant'] / captions['stereotype']:.1f} times as frequent" in sentence
 
 
 def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer():
@@ -865,13 +599,6 @@ def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer
     assert exact.loc["oracle", ["third word", "thing"]].tolist() == [100, 100]
     assert exact.loc["oracle", "thing, white picture"] < 100
     assert exact.loc["VisualBERT", "third word, white picture"] < 95
-    exact["third word"] = exact["third word"].clip(lower=80)
-    sentence = verdicts.relevance_sentence(exact.reset_index())
-    assert "With three captions, guessing gives 66.7" in sentence
-    assert sentence.startswith("vlrs is 80 or more in all rows, against either kind.")
-    exact.loc["VisualBERT", "third word"] = 79.4
-    sentence = verdicts.relevance_sentence(exact.reset_index())
-    assert sentence.startswith("vlrs is below 80 against a third word for tiny-VisualBERT (79.4).")
 
 
 def picked(**vlbs_at_dose_3):
@@ -908,8 +635,8 @@ def test_the_noise_floor_is_the_statistic_of_the_rise_by_hand():
 
 
 def test_models_that_others_start_from_are_no_part_of_the_floor():
-    assert all(seed < 1000 for way in study.WAYS for seed in worlds.zero_seeds(way))
-    assert worlds.zero_seeds(WAY) == list(range(8))
+    assert all(seed < 1000 for way in study.MODEL_HEADS for seed in worlds.zero_seeds(way))
+    assert worlds.zero_seeds(MATCHING) == list(range(8))
 
 
 def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
@@ -917,40 +644,15 @@ def test_the_verdict_asks_for_a_look_a_rise_above_the_floor_and_relevance():
     table = picked(**models)
     table.loc[(table["model"] == "CLIP") & (table["dose"] == 3), "vlrs"] = 70.0
     look = looks_of(table, blind=["ViLT"])
-    found = worlds.verdict(table, look)
-    by_model = found.set_index("model")
+    by_model = worlds.verdict(table, look).set_index("model")
     assert by_model["rise"].tolist() == [10, 7, 44, 49]
     assert by_model["floor"].unique().tolist() == [8]
     assert by_model["reached"].tolist() == [True, False, False, False]
     assert by_model[["n", "worlds"]].to_numpy().tolist() == [[4, 2]] * 4
     assert by_model.loc["VisualBERT", ["low", "high"]].tolist() == [10, 10]
-    sentence = verdicts.verdict_sentence(found)
-    assert "1 model: **NOT reached**. This was judged on the estimate. If" in sentence
-    assert "1 model remains (not: none). Met, by the estimate, by: tiny-Vis" in sentence
-    assert "tiny-VisualBERT rises by 10.0 (" in sentence
-    assert "tiny-LXMERT (rises by 7.0 (" in sentence
-    assert "tiny-CLIP (vlrs 70); tiny-ViLT (does not read the picture)" in sentence
-    assert verdicts.interval_sentence(found).endswith("1 model remains (not: none).")
-    wide = found.assign(low=found["floor"])
-    assert verdicts.interval_sentence(wide).endswith("0 models remain (not: tiny-VisualBERT).")
     unjudged = table[(table["model"] != "LXMERT") | (table["dose"] == 3)]
     found = worlds.verdict(unjudged, look)
     assert found.set_index("model").loc["LXMERT", "reached"] is None
-    assert "want of a dose-0 checkpoint: tiny-LXMERT." in verdicts.verdict_sentence(found)
-
-
-def test_verdicts_stand_at_the_opacity_of_the_target_and_beside_those_of_the_trial():
-    table = picked(VisualBERT=56.0, CLIP=90.0)
-    table = pandas.concat([table.assign(opacity=1.0, vlbs=5.0), table])
-    found = worlds.verdict(table, looks_of(table))
-    shown = verdicts.verdict_table(found)
-    assert shown["opacity"].tolist() == ["0.5", "0.5", "1", "1"]
-    assert shown["reached"].tolist() == [True, True, None, None]
-    assert "is 5.0% to 5.0%." in verdicts.plain_sentence(found)
-    rises = {"model": ["VisualBERT, matching", "CLIP, contrastive"], "reached": [True, False]}
-    rises |= {"mean": [8.0, 4.4], "low": [6.0, -3.0], "high": [10.0, 11.8]}
-    said = verdicts.unlike_trial_sentence(found, pandas.DataFrame(rises))
-    assert said.endswith("by: tiny-CLIP, whose rise less that of errors is 4.4 (−3.0 to 11.8)")
 
 
 def test_the_interval_of_a_rise_draws_triplets():
@@ -966,7 +668,7 @@ def test_the_interval_of_a_rise_draws_triplets():
 @pytest.mark.parametrize(("model", "least"), [("visualbert", 85), ("lxmert", 75), ("clip", 75)])
 def test_trained_models_prefer_the_right_word(model, least):
     given = worlds.choices(0, 24)
-    way = next(way for way in study.WAYS if way.planted == model)
+    way = next(way for way in study.MODEL_HEADS if way.planted == model)
     loader = functools.partial(study.load, profile="planted", dose=3, seed=0)
     first, second = study.run([way], given, loader).scored[way.label].original[:, :2].T
     right = np.where(given.anti, second > first, first > second)
@@ -976,80 +678,60 @@ def test_trained_models_prefer_the_right_word(model, least):
 # The chapter
 
 
-def test_ivlas_is_checked_against_what_it_is_taken_for():
-    def fair(vlrs, vlbs):
-        return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
+def fair(vlrs, vlbs):
+    return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
 
-    wrong = [
-        lambda vlrs, vlbs: None,
-        lambda vlrs, vlbs: (vlrs + 100 - vlbs) / 2,  # the arithmetic mean
-        lambda vlrs, vlbs: np.sqrt(vlrs * (100 - vlbs)),  # the geometric mean
-        lambda vlrs, vlbs: 2 * vlrs * vlbs / (vlrs + vlbs),  # vlbs is not turned round
-        fair,  # 0 / 0
-        lambda vlrs, vlbs: np.divide(2 * vlrs * (100 - vlbs), np.float64(vlrs + 100 - vlbs)),
-    ]
+
+def log_p(pair):
+    return log_expit(pair[0] - pair[1])
+
+
+@pytest.mark.parametrize(
+    ("check", "right", "wrong"),
+    [
+        (
+            plots.check_ivlas,
+            lambda a, b: fair(a, b) if a + 100 - b else 0,
+            [
+                lambda vlrs, vlbs: (vlrs + 100 - vlbs) / 2,  # the arithmetic mean
+                lambda vlrs, vlbs: np.sqrt(vlrs * (100 - vlbs)),  # the geometric mean
+                lambda vlrs, vlbs: 2 * vlrs * vlbs / (vlrs + vlbs),  # vlbs is not turned round
+                fair,  # 0 / 0
+            ],
+        ),
+        (
+            plots.check_vlbs,
+            lambda logits, anti: 100 * np.mean(logits[anti].argmax(axis=1) == 0),
+            [
+                lambda logits, anti: 100 * np.sum(logits[anti].argmax(axis=1) == 0) / len(logits),
+                lambda logits, anti: 100 * np.mean(logits[anti, 0] > logits[anti, 1]),  # of two
+                lambda logits, anti: 100 * np.mean(logits.argmax(axis=1) == 0),  # of all images
+                lambda logits, anti: 100 * np.mean(logits[~anti].argmax(axis=1) == 0),
+            ],
+        ),
+        (
+            plots.check_lmss,
+            lambda a, b: log_p(a) - log_p(b),
+            [
+                lambda named, neutral: named[0] - neutral[0],  # the logits
+                lambda named, neutral: log_p(neutral) - log_p(named),  # upside down
+                lambda named, neutral: np.exp(log_p(named)) - np.exp(log_p(neutral)),
+                lambda named, neutral: (named[0] - named[1]) - (neutral[0] - neutral[1]),
+            ],
+        ),
+    ],
+)
+def test_a_formula_is_checked_against_what_it_is_taken_for(check, right, wrong):
     with np.errstate(invalid="ignore"):
-        assert not any(plots.check_ivlas(each).passed for each in wrong)
-    assert plots.check_ivlas(lambda a, b: fair(a, b) if a + 100 - b else 0).passed
-    assert plots.check_ivlas(lambda a, b: np.array([fair(a, b) if b < 100 else 0.0])).passed
-
-
-def test_vlbs_is_checked_against_what_it_is_taken_for():
-    wrong = [
-        lambda logits, anti: None,
-        lambda logits, anti: 100 * np.mean(logits.argmax(axis=1)[anti]),  # the wrong column
-        lambda logits, anti: 100 * np.sum(logits[anti].argmax(axis=1) == 0) / len(logits),
-        lambda logits, anti: 100 * np.mean(logits[anti, 0] > logits[anti, 1]),  # of two
-        lambda logits, anti: 100 * np.mean(logits.argmax(axis=1) == 0),  # of all images
-        lambda logits, anti: np.mean(logits[anti].argmax(axis=1) == 0),  # no per cent
-        lambda logits, anti: 100 * np.mean(logits[~anti].argmax(axis=1) == 0),
-    ]
-    assert not any(plots.check_vlbs(each).passed for each in wrong)
-
-    def loop(logits, anti):
-        rows = [row for row, of in zip(logits.tolist(), anti.tolist(), strict=True) if of]
-        return 100 * sum(row[0] == max(row) for row in rows) / len(rows)
-
-    def in_place(logits, anti):
-        logits -= logits.max(axis=1, keepdims=True)
-        return 100 * np.mean(logits[anti, 0] == 0)
-
-    assert plots.check_vlbs(loop).passed
-    assert plots.check_vlbs(in_place).passed
-
-
-def test_lmss_is_checked_against_what_it_is_taken_for():
-    def log_p(pair):
-        return log_expit(pair[0] - pair[1])
-
-    wrong = [
-        lambda named, neutral: None,
-        lambda named, neutral: named[0] - neutral[0],  # the logits
-        lambda named, neutral: log_p(neutral) - log_p(named),  # upside down
-        lambda named, neutral: np.exp(log_p(named)) - np.exp(log_p(neutral)),  # no logarithm
-        lambda named, neutral: (named[0] - named[1]) - (neutral[0] - neutral[1]),  # log-odds
-    ]
-    assert not any(plots.check_lmss(each).passed for each in wrong)
-    good = plots.check_lmss(lambda a, b: log_p(a) - log_p(b))
-    assert isinstance(good, _check.Check)
-    assert good.passed
-    assert plots.check_lmss(lambda a, b: np.log(np.exp(log_p(a)) / np.exp(log_p(b)))).passed
+        assert not any(check(each).passed for each in [lambda *given: None, *wrong])
+    assert check(right).passed
 
 
 def test_the_judgement_follows_from_intervals_and_not_from_points():
     right = plots.statements_shown()
     assert right == [True, True, False, False, False, False]
-    wrong = [
-        [True] * 6,
-        [False] * 6,
-        [True, True, True, True, True, False],  # by the points
-        [True, True, False, False, False, True],  # a low score is taken for few stereotypes
-        ["True"] * 6,
-        right[:5],
-        None,
-    ]
-    assert not any(plots.check_statements(each).passed for each in wrong)
-    assert plots.check_statements(right).passed
+    by_the_points, low_score = [True] * 5 + [False], [*right[:5], True]
+    assert not any(plots.check_statements(each).passed for each in (by_the_points, low_score, None))
     assert plots.check_statements(np.array(right)).passed
 
 
@@ -1057,25 +739,12 @@ def test_table_3_has_its_counts_and_intervals():
     table = plots.printed_intervals().set_index("model")
     assert table.loc["ALBEF", "vlbs, 95% interval"] == "28.3 to 36.5"
     assert table["anti-stereotypical images"].dropna().tolist() == [514, 514, 509, 514, 514, 514]
-    imagined = ["ideal (IDM)", "random (RAM)", "biased (BIM)"]
-    assert [each for each in table.index if "(" in each] == imagined
-    assert table.loc["random (RAM)", "vlbs, 95% interval"] == "–"
-    assert '<td class="number">1,018</td>' in display.table(table, "Table 3")._repr_html_()
     assert plots.beside_guessing() == {
         "above": "CLIP, ViLT and VisualBERT",
         "below": "FLAVA",
         "open": "ALBEF and LXMERT",
     }
     assert plots.figure_4_counts() == {"CLIP": 50, "ALBEF": 39}
-
-
-def test_models_of_the_planted_world_are_called_tiny_and_nothing_else_is():
-    names = ["oracle", "CLIP", "ALBEF, matching logit", "random (imaginary)"]
-    table = pandas.DataFrame({"model": names})
-    tiny = ["oracle", "tiny-CLIP", "tiny-ALBEF, matching logit", "random (imaginary)"]
-    assert plots.tiny(table, "planted")["model"].tolist() == tiny
-    assert plots.tiny(table, "paper")["model"].tolist() == names
-    assert plots.titled("Scores", "paper") == "Scores"
 
 
 def test_choices_of_whoever_repeats_it_stand_side_by_side():
@@ -1091,90 +760,14 @@ def test_choices_of_whoever_repeats_it_stand_side_by_side():
     assert shown["lowest of the selections"] == shown["highest"] == 37.5
 
 
-def test_the_printed_tables_have_a_row_a_model_and_category():
-    assert plots.printed_scores(3).set_index("model").loc["ALBEF"].tolist() == [85.21, 32.3, 75.46]
-    assert plots.printed_scores(4).shape == (24, 5)
-
-
-def test_the_panel_says_what_moved(monkeypatch):
-    monkeypatch.setattr(worlds, "shipped_ways", lambda dose, seed: [])
-    panel = verdicts.chooser(n=2)
-    scene = panel.choices["Scene"][0]
-    shown = panel.sentence("oracle", scene, "the group is named", "shown")
-    assert "it picks the anti-stereotype." in shown
-    assert "has moved" not in shown
-    assert "has moved by" in panel.sentence("oracle", scene, "neutral", "white")
-    drawing = panel.drawings("oracle", scene, "neutral", "white")[0]
-    assert sum(drawing.marks[0]["y"]) == pytest.approx(1)
-    assert drawing.note == "planted world"
-    captions = drawing.table["caption"].tolist()
-    assert len(set(captions)) == 3
-    assert all(caption.startswith("the person is") for caption in captions)
-    named = panel.drawings("oracle", scene, "the group is named", "shown")[0]
-    for caption in named.table["caption"]:
-        assert f"“{caption}” (" in named.sentence
-        assert not caption.startswith("the person")
-    for look in ("shown", "white"):
-        address = panel.drawings("oracle", scene, "neutral", look)[0].images[0][0]
-        held = io.BytesIO(base64.b64decode(address.split(",")[1]))
-        assert Image.open(held).size == (64, 64)
-
-
-def test_a_tie_of_the_panel_is_no_pick():
-    assert verdicts._picked(np.array([0.34, 0.34, 0.32])).startswith("the stereotype and the anti-")
-    assert "tied" in verdicts._picked(np.array([0.30, 0.347, 0.353]))
-    assert verdicts._picked(np.array([0.5, 0.3, 0.2])) == "it picks the stereotype"
-
-
-def test_captions_that_name_no_group_do_so_in_none_of_the_three():
-    given = worlds.choices(0, 8)
-    rows = range(len(given.table))
-    named, neutral = (worlds.captions_of(given, rows, said) for said in ("named", "neutral"))
-    for row, other in zip(named, neutral, strict=True):
-        for text, plain in zip(row, other, strict=True):
-            assert plain.startswith("the person")
-            assert plain.split()[2:] == text.split()[2:]
-
-
-def shift_rows(test, values):
-    """Shares above 0 of all and of chosen images by model, of models without bias."""
-    rows = [
-        {"model": model, "test": test, "level": level, "statistic": "% positive", "dose": 0}
-        | {"value": value}
-        for model, pair in values.items()
-        for level, value in zip(("anti", "paper"), pair, strict=True)
-    ]
-    return pandas.DataFrame(rows)
-
-
-def test_what_choosing_by_the_outcome_does_is_counted_both_ways():
-    summary = pandas.concat(
-        [
-            shift_rows("lmss", {"a": (50, 40), "b": (50, 60), "c": (50, 50)}),
-            shift_rows("vlss", {"a": (50, 60), "b": (50, 60), "c": (50, 40)}),
-        ]
-    )
-    sentence = verdicts.chosen_sentence(summary)
-    assert "of 3 ways of scoring" in sentence
-    assert "lmss is above 0 more often in 1 and less often in 1, and vlss is" in sentence
-    assert "vlss is above 0 more often in 2 and less often in 1 of" in sentence
-    assert "expected of lmss is not seen." in sentence
-    assert "without bias too (2 of 3 ways" in verdicts.chosen_summary(summary)
-
-
 def test_the_four_models_are_judged_by_what_they_read_and_by_noise():
     wrong = [
         ["yes", "yes", "yes", "no"],  # by the rise alone
         ["yes", "no", "yes", "no"],  # by the estimate alone
         ["yes", "no", "no", "no"],  # open is taken for no
-        ["yes", "no", "open", "open"],
-        ["yes"] * 3,
-        [..., ..., ..., ...],
-        "yes",
     ]
     assert not any(verdicts.check_four(each).passed for each in wrong)
     assert verdicts.check_four(["yes", "no", "open", "no"]).passed
-    assert verdicts.check_four(np.array(["yes", "no", "open", "no"])).passed
 
 
 @pytest.mark.parametrize("wrong", [(100, 70, 70), (70, 70, 50), (100, 30, 50)])

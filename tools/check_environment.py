@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = "[audit,language,captions,spark,several-gpus]"
+EXTRAS = "[audit,language,captions]"
 OURS = re.compile(
     r"^\S*(?:/biaslib/|/companion/|/plantedworld/|ipykernel_)\S*: \w*Warning: .*", re.MULTILINE
 )

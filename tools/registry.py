@@ -128,7 +128,7 @@ def downloads_table() -> pandas.DataFrame:
         "1": [*grounded.MODELS, "bert"],
         "2": ["vl-bert", "bert"],
         "3": ["open-clip"],
-        "4": list(dict.fromkeys(way.paper for way in stereotype_selection.WAYS)),
+        "4": list(dict.fromkeys(way.paper for way in stereotype_selection.MODEL_HEADS)),
     }
     rows = []
     for study, names in loaded.items():

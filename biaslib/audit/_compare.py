@@ -101,7 +101,7 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
     for head, part in parts.items():
         if not all((audit.scores["part"] == part).any() for audit in models.values()):
             continue
-        ways = [selection.Way(label, head, True, label, label) for label in models]
+        ways = [selection.ModelHead(label, head, True, label, label) for label in models]
         given, load = selection.inputs(first.profile), lambda way: models[way.model].audited.model
         result = selection.run(ways, given, load, store)
         scores = selection.selection_scores(result, n_resamples=0)

@@ -96,7 +96,6 @@ class OwnFolder:
             k=max(1, len(self.people) // 10),
             innocent=innocent,
             captions=dict,
-            crops=dict,
             lower_case=lower_case,
             units=pandas.factorize(self.people["person"])[0],
             unit_name="people",

@@ -313,7 +313,7 @@ def _bias_rows(bias: pandas.DataFrame, innocent: pandas.Series, n_resamples: int
 def _portraits(audited: AuditedModel, setting: Setting, head: str) -> pandas.DataFrame:
     given = _portrait_inputs(audited, setting, head)
     table = _captions(given, head)
-    texts = given.spelt(table["caption"])
+    texts = given.model_case(table["caption"])
     scores = similarities(audited.model, head, given.portraits, texts, setting.store)
     if np.ptp(scores, axis=1).max() <= grounded.FLAT:
         raise can.CapabilityError("the model gives all pictures the same score: it does not look")
@@ -411,7 +411,7 @@ def _c_asc(
 
 def _selection(audited: AuditedModel, setting: Setting, head: str) -> pandas.DataFrame:
     given = selection.inputs(setting.profile)
-    way = selection.Way(audited.name, head, True, audited.model.name, audited.model.name)
+    way = selection.ModelHead(audited.name, head, True, audited.model.name, audited.model.name)
     result = selection.run([way], given, lambda _: audited.model, setting.store)
     rows = selection.selected(given)
     table = selection.selection_scores(result, rows, n_resamples=setting.n_resamples)

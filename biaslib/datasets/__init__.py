@@ -10,12 +10,11 @@ from biaslib.datasets.captions import (
     GENDER_WORDS,
     PRONOUNS,
     group_counts,
-    group_counts_on_spark,
     matching_captions,
     proportions,
 )
 from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
-from biaslib.datasets.fairface import equal_groups, membership, read_fairface
+from biaslib.datasets.fairface import membership, read_fairface
 from biaslib.datasets.grounded_images import (
     GroundedTest,
     balance,
@@ -36,10 +35,8 @@ __all__ = [
     "download_images",
     "entity_balance",
     "entity_images",
-    "equal_groups",
     "grounded_test",
     "group_counts",
-    "group_counts_on_spark",
     "images_of",
     "matching_captions",
     "membership",

@@ -50,10 +50,10 @@ def with_they(text: str) -> str:
     return OBJECT.sub(_other, SUBJECT.sub(_subject, text))
 
 
-def _subject(found: re.Match) -> str:
-    verb = found["verb"] or ""
+def _subject(match: re.Match) -> str:
+    verb = match["verb"] or ""
     plural = verb.replace(verb.strip(), _plural(verb.strip())) if verb else ""
-    return _as(found[1], "they") + found["between"] + plural
+    return _as(match[1], "they") + match["between"] + plural
 
 
 @functools.cache
@@ -70,15 +70,15 @@ def _plural(verb: str) -> str:
     return verb
 
 
-def _other(found: re.Match) -> str:
-    word, after = found[1].lower(), found["next"] or ""
+def _other(match: re.Match) -> str:
+    word, after = match[1].lower(), match["next"] or ""
     following = after.strip().lower()
     if word == "her" and following in BE:
-        return found[0]
+        return match[0]
     owned = bool(following) and following not in NO_OWNER.split()
     new = {"him": "them", "hers": "theirs", "himself": "themselves", "herself": "themselves"}
     new |= {"his": "their" if owned else "theirs", "her": "their" if owned else "them"}
-    return _as(found[1], new[word]) + OBJECT.sub(_other, after)
+    return _as(match[1], new[word]) + OBJECT.sub(_other, after)
 
 
 def _as(old: str, new: str) -> str:

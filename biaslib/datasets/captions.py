@@ -19,8 +19,7 @@ Here:
 - a caption that holds a word several times counts once; captions with pronouns of both groups are
   counted apart, and :func:`biaslib.datasets.proportions` says what becomes of them.
 
-The query is one SQL text. DuckDB runs it on one machine (``biaslib[captions]``); Spark runs the
-same on a cluster (``biaslib[spark]``, which needs Java) for a corpus that outgrows the machine.
+DuckDB counts on one machine (``biaslib[captions]``), in memory that does not grow with the corpus.
 """
 
 import contextlib
@@ -29,27 +28,15 @@ import tempfile
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas
 from scipy import stats
 
-from biaslib.datasets._arguments import (
-    require_path,
-    require_table,
-    require_text,
-    require_texts,
-)
+from biaslib.datasets._arguments import require_path, require_table, require_text, require_texts
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError
 from biaslib.errors import InputError, brought_by
-from biaslib.metrics.inputs import (
-    made_by,
-    one_of,
-    refused,
-    whole_number,
-    whole_numbers,
-)
+from biaslib.metrics.inputs import made_by, one_of, refused, whole_number, whole_numbers
 from biaslib.runtime import INVISIBLE
 
 __all__ = [
@@ -58,7 +45,6 @@ __all__ = [
     "caption_column",
     "caption_files",
     "group_counts",
-    "group_counts_on_spark",
     "matching_captions",
     "normalised",
     "proportions",
@@ -104,44 +90,34 @@ RARE = f"[{UNSEEN}\u200b-\u200dς\uff10-\uff5a]"
 
 SEEN = f"regexp_replace(regexp_replace({{column}}, '[{UNSEEN}]', '', 'g'), '{JOINERS}', '\\1', 'g')"
 
-DUCKDB = {
+TEXT = (
     # What takes time is not done to ASCII, of which each letter is one byte, nor without need.
-    "replace": "regexp_replace(CASE WHEN strlen({column}) = length({column}) THEN lower({column}) "
+    "concat(' ', regexp_replace("
+    "CASE WHEN strlen({column}) = length({column}) THEN lower({column}) "
     f"WHEN regexp_matches({{column}}, '{RARE}') "
     f"THEN translate(lower(nfc_normalize({SEEN})), '{WIDE}', '{NARROW}') "
-    "ELSE lower(nfc_normalize({column})) END, "
-    f"'{SEPARATORS}', ' ', 'g')",
-    "words": "string_split(text, ' ')",
-    "each": "unnest(words) AS word, generate_subscripts(words, 1) AS place",
-    "first": "list_position(words, word) = place",
-    "holds": "regexp_matches(text, '{pattern}')",
-}
-SPARK = {
-    "replace": "regexp_replace(translate(lower({column}), 'ς', 'σ'), r'" + SEPARATORS + "', ' ')",
-    "words": "split(text, ' ')",
-    "each": "posexplode(words) AS (place, word)",
-    "first": "array_position(words, word) = place + 1",
-    "holds": "text rlike '{pattern}'",
-}
+    f"ELSE lower(nfc_normalize({{column}})) END, '{SEPARATORS}', ' ', 'g'), ' ')"
+)
+"""A caption as words are looked for in it, with a space before and after each word."""
 
 QUERY = """
 SELECT entry,
        count(*) AS captions,
-       count(CASE WHEN a AND NOT b THEN 1 END) AS only_a,
-       count(CASE WHEN b AND NOT a THEN 1 END) AS only_b,
-       count(CASE WHEN a AND b THEN 1 END) AS both
+       count(*) FILTER (a AND NOT b) AS only_a,
+       count(*) FILTER (b AND NOT a) AS only_b,
+       count(*) FILTER (a AND b) AS both
 FROM (
-  SELECT entry, {holds_a} AS a, {holds_b} AS b
+  SELECT entry, regexp_matches(text, '{a}') AS a, regexp_matches(text, '{b}') AS b
   FROM (
-    SELECT text, words, {each}
+    SELECT text, words, unnest(words) AS word, generate_subscripts(words, 1) AS place
     FROM (
-      SELECT text, {words} AS words
-      FROM (SELECT concat(' ', {replace}, ' ') AS text FROM {source} WHERE {column} IS NOT NULL) c
-    ) s
-  ) w
-  JOIN entries ON w.word = entries.first_word
-  WHERE (phrase IS NULL OR contains(text, phrase)) AND {first}
-) f
+      SELECT text, string_split(text, ' ') AS words
+      FROM (SELECT {text} AS text FROM {source} WHERE {column} IS NOT NULL)
+    )
+  )
+  JOIN entries ON word = first_word
+  WHERE (phrase IS NULL OR contains(text, phrase)) AND list_position(words, word) = place
+)
 GROUP BY entry
 """
 """Words of every caption are joined to the entries by their first word; only those that match are
@@ -182,19 +158,19 @@ def caption_files(corpus: str | Path) -> list[Path]:
     if not corpus.exists():
         raise DataError(f"{corpus} is not there; check the path", path=corpus)
     below = [path for path in sorted(corpus.rglob("*.parquet")) if not path.is_dir()]
-    seen = [
+    kept = [
         path
         for path in below
         if not any(re.match(r"\.|_(?!.*=)", part) for part in path.relative_to(corpus).parts)
     ]
-    if not seen:
+    if not kept:
         left = f" but {below[0]}, whose name begins with _ or a dot" if below else ""
         raise DataError(
             f"{corpus} holds no parquet files{left}. Put the corpus there as LAION publishes it: "
             f"parquet files with a column of captions named {', '.join(COLUMNS)}",
             path=corpus,
         )
-    return sorted({path.resolve(): path for path in reversed(seen)}.values())
+    return sorted({path.resolve(): path for path in reversed(kept)}.values())
 
 
 def caption_column(files: Sequence[Path], column: str | None = None) -> str:
@@ -213,12 +189,11 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
         If a file is no parquet, lacks the column, or has something else than text in it; the
         message names the file and its columns.
     """
-    column = None if column is None else require_text(column, "column")
     for path in files:
         with parquet(path) as file:
             schema = file.schema_arrow
-        found = column or next((name for name in COLUMNS if name in schema.names), None)
-        if found not in schema.names:
+        name = column or next((each for each in COLUMNS if each in schema.names), None)
+        if name not in schema.names:
             wanted = f"column {column!r}" if column else f"column named {', '.join(COLUMNS)}"
             raise DataError(
                 f"{path} has no {wanted}; it has {', '.join(schema.names)}. Pass column= with the "
@@ -226,17 +201,17 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
                 path=path,
                 word=column,
             )
-        kind = schema.field(found).type
+        kind = schema.field(name).type
         text = kind.value_type if str(kind).startswith("dictionary") else kind
         if str(text) not in TEXT_TYPES:
             way = "If it has lists of captions, write a row a caption: table.explode of pandas"
             raise DataError(
-                f"{path}: the column {found!r} holds {kind}, and captions are text. "
-                f"{_other_column(schema.names, found) or way}",
+                f"{path}: the column {name!r} holds {kind}, and captions are text. "
+                f"{_other_column(schema.names, name) or way}",
                 path=path,
-                word=found,
+                word=name,
             )
-        column = found
+        column = name
     return column
 
 
@@ -295,60 +270,21 @@ def group_counts(
     >>> group_counts(path, ["nurse", "police officer"]).to_dict("list")["both"]
     [1, 0]
     """
-    entries, (a, b) = _entries(words), _two_groups(groups)
-    threads = None if threads is None else whole_number(threads, "threads", 1)
-    files = caption_files(corpus)
-    column = caption_column(files, column)
-    with _corpus(files, column, threads, require_text(memory, "memory")) as (connection, source):
-        query = _query(DUCKDB, source, _quoted(column), groups[a], groups[b])
+    entries, patterns = _entries(words), _patterns(groups)
+    with _corpus(corpus, column, threads, memory) as (connection, source, column):
         connection.register("entries", entries)
-        counted = connection.execute(query).df()
-        count = f"SELECT count(*), count({_quoted(column)}) FROM {source}"
+        a, b = patterns.values()
+        text = TEXT.replace("{column}", column)
+        query = QUERY.format(source=source, column=column, text=text, a=a, b=b)
+        counted = connection.execute(query).df().set_index("entry")
+        count = f"SELECT count(*), count({column}) FROM {source}"
         rows, captions = connection.execute(count).fetchone()
-    return _finished(counted, entries, (a, b), rows, captions)
-
-
-def group_counts_on_spark(
-    session: Any,
-    corpus: str | Path,
-    words: Sequence[str],
-    groups: Mapping[str, Sequence[str]] = PRONOUNS,
-    column: str = "caption",
-) -> pandas.DataFrame:
-    """Count the same by Spark, for a corpus that one machine does not hold.
-
-    Spark does not check the encoding (bytes that are no UTF-8 become replacement characters) and
-    does not compose accents.
-
-    Parameters
-    ----------
-    session
-        A ``pyspark.sql.SparkSession``.
-    corpus
-        Whatever the session reads as parquet: a file, a folder, a bucket's address.
-    words, groups
-        As of :func:`biaslib.datasets.group_counts`.
-    column
-        Of the captions.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As of :func:`biaslib.datasets.group_counts`.
-    """
-    entries, (a, b) = _entries(words), _two_groups(groups)
-    table = session.read.option("recursiveFileLookup", True).parquet(str(corpus))
-    table.createOrReplaceTempView("caption_corpus")
-    # pandas writes a missing phrase as a number that is none, which Spark would take for text.
-    records = entries.astype(object).where(entries.notna(), None).values.tolist()
-    schema = "entry string, first_word string, phrase string"
-    session.createDataFrame(records, schema).createOrReplaceTempView("entries")
-    name = f"`{column}`"
-    counted = session.sql(_query(SPARK, "caption_corpus", name, groups[a], groups[b])).collect()
-    columns = ["entry", "captions", "only_a", "only_b", "both"]
-    counted = pandas.DataFrame([row.asDict() for row in counted], columns=columns)
-    captions = table.where(f"{name} IS NOT NULL").count()
-    return _finished(counted, entries, (a, b), table.count(), captions)
+    spelling = entries.attrs["words"]
+    counted = counted.set_axis(["captions", *patterns, "both"], axis="columns")
+    table = counted.reindex(spelling.values()).fillna(0).astype(int).reset_index(drop=True)
+    table.insert(0, "word", list(spelling))
+    table.attrs = {"rows": int(rows), "nulls": int(rows - captions)}
+    return table
 
 
 def proportions(counts: pandas.DataFrame, both: str = "left out") -> pandas.DataFrame:
@@ -438,21 +374,15 @@ def matching_captions(
     entry = _entries([require_text(word, "word")])["entry"].item()
     pattern = _pattern(require_texts(group, "group"))
     n, seed = whole_number(n, "n", 0), whole_number(seed, "seed")
-    files = caption_files(corpus)
-    column = caption_column(files, column)
-    with parquet(files[0]) as file:
-        names = file.schema_arrow.names
-    kept = [f"{_quoted(column)} AS caption"]
-    kept += [f"{_quoted(name)} AS url" for name in ADDRESSES if name in names][:1]
-    text = DUCKDB["replace"].replace("{column}", _quoted(column))
-    held = f"contains(words_of, ' {entry} ') AND regexp_matches(words_of, '{pattern}')"
-    with _corpus(files, column, None, MEMORY) as (connection, source):
-        found = connection.execute(
-            f"SELECT * EXCLUDE words_of FROM (SELECT {', '.join(kept)}, "
-            f"concat(' ', {text}, ' ') AS words_of FROM {source}) "
-            f"WHERE {held} ORDER BY md5(concat({seed}, caption)), caption LIMIT {n}"
-        )
-        return found.df()
+    with _corpus(corpus, column) as (connection, source, column):
+        names = connection.execute(f"SELECT * FROM {source} LIMIT 0").df().columns
+        address = "".join([f", {name} AS url" for name in ADDRESSES if name in names][:1])
+        return connection.execute(
+            f"SELECT * EXCLUDE text FROM (SELECT {column} AS caption{address}, "
+            f"{TEXT.replace('{column}', column)} AS text FROM {source}) "
+            f"WHERE contains(text, ' {entry} ') AND regexp_matches(text, '{pattern}') "
+            f"ORDER BY md5(concat({seed}, caption)), caption LIMIT {n}"
+        ).df()
 
 
 def _entries(words: Sequence[str]) -> pandas.DataFrame:
@@ -474,79 +404,61 @@ def _entries(words: Sequence[str]) -> pandas.DataFrame:
     return table
 
 
-def _two_groups(groups: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+def _patterns(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the pattern of each of two groups, by name."""
     made_by(groups, "groups", Mapping, "two lists of words by name")
     if len(groups) != 2:
         raise refused("groups", f"has {len(groups)} groups of words, and two are compared")
-    for group in groups.values():
-        require_texts(group, "groups")
-    return tuple(require_texts(groups.keys(), "groups"))
+    names = require_texts(groups.keys(), "groups")
+    return {name: _pattern(require_texts(groups[name], "groups")) for name in names}
 
 
 def _pattern(group: Sequence[str]) -> str:
     """Return the pattern that finds a word of the group in a text with spaces around words."""
     words = [normalised(word) for word in group]
-    bad = [word for word, found in zip(group, words, strict=True) if not found or " " in found]
+    bad = [word for word, plain in zip(group, words, strict=True) if len(plain.split()) != 1]
     if bad or not words:
         wrong = (bad or [None])[0]
         raise InputError(f"a group holds single words, and not {wrong!r}", word=wrong)
     return f" ({'|'.join(words)}) "
 
 
-def _query(dialect: dict, source: str, column: str, a, b) -> str:
-    return QUERY.format(
-        source=source,
-        column=column,
-        **{part: dialect[part] for part in ("words", "each", "first")},
-        replace=dialect["replace"].replace("{column}", column),
-        holds_a=dialect["holds"].format(pattern=_pattern(a)),
-        holds_b=dialect["holds"].format(pattern=_pattern(b)),
-    )
-
-
-def _finished(counted, entries, groups, rows: int, captions: int) -> pandas.DataFrame:
-    """Return the counts in the order of the words given; a word that no caption holds has 0."""
-    counted = counted.set_index("entry").set_axis(["captions", *groups, "both"], axis="columns")
-    words = entries.attrs["words"]
-    table = counted.reindex(words.values()).fillna(0).astype(int).reset_index(drop=True)
-    table.insert(0, "word", list(words))
-    table.attrs = {"rows": int(rows), "nulls": int(rows - captions)}
-    return table
-
-
 @contextlib.contextmanager
-def _corpus(files: Sequence[Path], column: str, threads: int | None, memory: str):
-    """Yield a connection of DuckDB and what it reads: the files, whose names are no patterns.
+def _corpus(corpus, column: str | None, threads: int | None = None, memory: str = MEMORY):
+    """Yield a connection of DuckDB, what it reads, and the captions' column, quoted.
 
     DuckDB takes a name for a pattern, and the name of a folder such as ``TEXT=x`` for a column.
     What it cannot do to the corpus is a :class:`DataError`.
     """
     with brought_by("captions"):
         import duckdb
+    files = caption_files(corpus)
+    column = caption_column(files, None if column is None else require_text(column, "column"))
+    quoted = '"' + column.replace('"', '""') + '"'
     names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
     listed = ", ".join(f"'{name}'" for name in names)
     source = f"read_parquet([{listed}], hive_partitioning = false, binary_as_string = true)"
-    settings = {"memory_limit": memory, "preserve_insertion_order": False}
-    settings |= {"threads": threads} if threads else {}
+    settings = {"memory_limit": require_text(memory, "memory"), "preserve_insertion_order": False}
+    settings |= {"threads": whole_number(threads, "threads", 1)} if threads is not None else {}
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
             duckdb.connect(config=settings | {"temp_directory": folder}) as connection,
         ):
             connection.execute("SET enable_progress_bar = false")
-            any_text = f"SELECT 1 FROM {source} WHERE {_quoted(column)} IS NOT NULL LIMIT 1"
+            any_text = f"SELECT 1 FROM {source} WHERE {quoted} IS NOT NULL LIMIT 1"
             if not connection.execute(any_text).fetchall():
                 raise _no_captions(files, column)
-            yield connection, source
+            yield connection, source, quoted
     except duckdb.Error as error:
         lines = str(error).split("\n")
         encoding = [line for line in lines if "UTF8" in line]
-        said, way = (encoding or lines)[0], "Write the text of that file anew as UTF-8"
+        way = "Write the text of that file anew as UTF-8"
         if not encoding:
             way = f"Give more memory than {memory!r} or fewer threads, or room for temporary files"
         raise DataError(
             f"DuckDB cannot count the captions of {files[0]}{' and others' * (len(files) > 1)}: "
-            f"{said}. {way}",
+            f"{(encoding or lines)[0]}. {way}",
             path=files[0],
         ) from error
 
@@ -560,7 +472,3 @@ def _no_captions(files: Sequence[Path], column: str) -> DataError:
         path=files[0],
         word=column,
     )
-
-
-def _quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'

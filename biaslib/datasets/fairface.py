@@ -15,8 +15,10 @@ import hashlib
 import io
 import itertools
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -24,7 +26,6 @@ import pandas
 from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.metrics.inputs import generator
 from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
 from biaslib.runtime import cleaned, file_sha256, read_table, unknown_name
 
@@ -35,9 +36,7 @@ __all__ = [
     "RACES",
     "SPLITS",
     "FairFaceImages",
-    "equal_groups",
     "group_sizes",
-    "has_crop",
     "membership",
     "read_fairface",
 ]
@@ -103,37 +102,22 @@ def read_fairface(
     if files:
         source = folder / crop / f"{split}-*.parquet"
         tables, wrong = zip(*map(_of_hub, files), strict=True)
-        table, found = pandas.concat(tables, ignore_index=True), [*itertools.chain(*wrong)]
+        table, wrong = pandas.concat(tables, ignore_index=True), [*itertools.chain(*wrong)]
     else:
         source, images = _authors_places(folder, split, crop)
-        table, found = _of_authors(source, images)
-    found = found + _wrong_labels(table)
+        table, wrong = _of_authors(source, images)
+    wrong += _wrong_labels(table)
+    wrong = problems([("error", *each) for each in wrong])
     advice = "Mend the files, or take them from the release again"
-    require_sound(problems(found), f"FairFace ({split}, crop {crop}) in {source}", advice=advice)
+    require_sound(wrong, f"FairFace ({split}, crop {crop}) in {source}", advice=advice)
     if table.empty:
         raise DataError(f"{source} has no portrait of the split {split}", path=source, word=split)
-    noted = []
+    table, notes = table.assign(split=split, crop=crop), []
     if len(table) != SPLITS[split]:
         what = f"{len(table):,} portraits in the split {split}; {SPLITS[split]:,} were released"
-        noted = [("note", "not the size of the release", str(folder), what)]
-    table = table.reset_index(drop=True).assign(split=split, crop=crop)
-    table.attrs["problems"] = problems(noted).to_dict("records")
+        notes = [("note", "not the size of the release", str(folder), what)]
+    table.attrs["problems"] = problems(notes).to_dict("records")
     return table
-
-
-def has_crop(folder: str | Path, split: str, crop: str) -> bool:
-    """Tell whether a folder holds a crop of FairFace under its own name, in either layout.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> has_crop(tempfile.mkdtemp(), "train", "1.25")
-    False
-    """
-    folder = Path(folder)
-    return any(folder.glob(f"{crop}/{split}-*.parquet")) or any(
-        folder.glob(f"*{CROPS[crop]}*/{AUTHORS_SPLITS[split]}")
-    )
 
 
 class FairFaceImages(Pictures):
@@ -260,9 +244,9 @@ def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Serie
     columns = [by] if isinstance(by, str) else require_texts(by, "by")
     labels = require_table(manifest, "manifest", columns)[columns].reset_index(drop=True)
     names = labels.astype(str).agg(", ".join, axis=1)
-    first = labels.assign(name=names).drop_duplicates()["name"]
-    if first.duplicated().any():
-        word = first[first.duplicated()].iloc[0]
+    twice = names[labels.drop_duplicates().index].duplicated()
+    if twice.any():
+        word = names[twice.idxmax()]
         raise DataError(
             f"two groups of the columns {', '.join(columns)} have the name {word!r}; give a label "
             "one type and one spelling",
@@ -271,57 +255,19 @@ def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Serie
     return names
 
 
-def equal_groups(
-    manifest: pandas.DataFrame,
-    by: str | Sequence[str],
-    rng: np.random.Generator | int | None = None,
-) -> pandas.DataFrame:
-    """Return a random sample with as many portraits of every group as the smallest group has.
-
-    Parameters
-    ----------
-    manifest
-        With the columns named.
-    by
-        As of :func:`biaslib.datasets.membership`.
-    rng
-        Generator or seed.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Rows in their order, index from 0.
-
-    Examples
-    --------
-    >>> people = pandas.DataFrame({"gender": ["Male"] * 5 + ["Female"] * 2})
-    >>> equal_groups(people, "gender", rng=0)["gender"].value_counts().to_dict()
-    {'Male': 2, 'Female': 2}
-    """
-    members, rng = membership(manifest, by), generator(rng)
-    size = members.sum().min()
-    chosen = [
-        rng.choice(np.flatnonzero(column), size, replace=False) for column in members.T.to_numpy()
-    ]
-    return manifest.iloc[np.sort(np.concatenate(chosen))].reset_index(drop=True)
-
-
 def _authors_places(folder: Path, split: str, crop: str) -> tuple[Path, Path]:
     """Return the file of labels, and the folder that its names of images start from."""
-    name = AUTHORS_SPLITS[split]
-    named = sorted(folder.glob(f"*{CROPS[crop]}*/{name}"))
+    name = f"fairface_label_{AUTHORS_SPLITS[split]}.csv"
+    named = sorted(folder.glob(f"*{CROPS[crop]}*/{AUTHORS_SPLITS[split]}"))
     images = named[0].parent if named else folder
-    labels = next(
-        (path for path in (images, folder) if (path / f"fairface_label_{name}.csv").is_file()), None
+    for place in (images, folder):
+        if (place / name).is_file():
+            return place / name, images
+    raise DataError(
+        f"{folder} holds neither {name} nor {crop}/{split}-*.parquet. Put there the authors' "
+        "images and label files, or the parquet files of HuggingFaceM4/FairFace",
+        path=folder,
     )
-    if labels is None:
-        raise DataError(
-            f"{folder} holds neither fairface_label_{name}.csv nor {crop}/{split}-*.parquet. Put "
-            "there the authors' images and label files, or the parquet files of "
-            "HuggingFaceM4/FairFace",
-            path=folder,
-        )
-    return labels / f"fairface_label_{name}.csv", images
 
 
 def _of_authors(path: Path, images: Path) -> tuple[pandas.DataFrame, list]:
@@ -330,55 +276,47 @@ def _of_authors(path: Path, images: Path) -> tuple[pandas.DataFrame, list]:
     _require_columns(path, table.columns, ["file", *LABELS])
     table = table[["file"]].join(table[[*LABELS]].map(cleaned)).assign(row=-1, sha256="")
     table["path"] = [str(images / file) for file in table["file"]]
-    found = [
-        ("error", "line is no row", f"{path.name}, line {line}", what)
-        for line, what in broken.items()
-    ]
-    there = table["path"].map(lambda each: Path(each).is_file()).astype(bool)
-    found += [
-        ("error", "image is missing", file, f"not in {images}")
-        for file in table.loc[~there, "file"]
-    ]
+    wrong = [("line is no row", f"{path.name}, line {at}", what) for at, what in broken.items()]
+    here = table["path"].map(os.path.isfile).astype(bool)
+    wrong += [("image is missing", file, f"not in {images}") for file in table.loc[~here, "file"]]
     for file, rows in table[table["file"].duplicated(keep=False)].groupby("file", sort=False):
         lines = ", ".join(map(str, rows.index))
-        found.append(("error", "file is listed more than once", file, f"lines {lines}"))
-    files = table[there]
-    table.loc[there, "sha256"] = files["path"].map(file_sha256)
+        wrong.append(("file is listed more than once", file, f"lines {lines}"))
+    files = table[here]
+    table.loc[here, "sha256"] = files["path"].map(file_sha256)
     bad = check_images(files["path"].tolist())
-    found += [
-        ("error", "image cannot be opened", files["file"].iloc[row], problem)
-        for row, problem in zip(bad["row"], bad["problem"], strict=True)
-    ]
-    return table.reset_index(drop=True), found
+    names = files["file"].iloc[bad["row"]]
+    wrong += [("image cannot be opened", *each) for each in zip(names, bad["problem"], strict=True)]
+    return table.reset_index(drop=True), wrong
 
 
 def _of_hub(path: Path) -> tuple[pandas.DataFrame, list]:
     """Return the rows of a parquet file, each image opened, and those that cannot be."""
-    rows, found = [], []
+    rows, wrong = [], []
     with parquet(path) as file:
         _require_columns(path, file.schema_arrow.names, ["image", *LABELS])
         classes = _classes(path, file.schema_arrow.metadata or {})
         for batch in file.iter_batches(ROWS_AT_ONCE, columns=["image", *LABELS]):
-            for image, *labels in zip(*batch.to_pydict().values(), strict=True):
+            columns = (batch.column(name).to_pylist() for name in ("image", *LABELS))
+            for image, *labels in zip(*columns, strict=True):
                 image = image if isinstance(image, dict) else {}
                 name = f"{path.stem}/{image.get('path') or f'row {len(rows)}'}"
                 content = image.get("bytes") or b""
                 try:
                     pictures([_opened(content, name)])[0]
                 except ImageError as error:
-                    found.append(("error", "image cannot be opened", name, str(error)))
+                    wrong.append(("image cannot be opened", name, str(error)))
+                labels = map(_name, labels, classes)
                 rows.append((name, *labels, hashlib.sha256(content).hexdigest()))
-    table = pandas.DataFrame(rows, columns=["file", *LABELS, "sha256"], dtype=object)
-    table = table.assign(**{name: _names(table[name], classes[name]) for name in LABELS})
-    return table.assign(row=range(len(table)), path=str(path)), found
+    table = pandas.DataFrame(rows, columns=["file", *LABELS, "sha256"])
+    return table.assign(row=range(len(table)), path=str(path)), wrong
 
 
-def _classes(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+def _classes(path: Path, metadata: Mapping[bytes, bytes]) -> list[list[str]]:
     """Return the names of the class numbers: those that the file states, else the hub's."""
     try:
-        stated = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {})
-        stated = {name: stated.get("features", {}).get(name, {}).get("names") for name in LABELS}
-        return {name: list(stated[name] or known) for name, known in LABELS.items()}
+        stated = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        return [list(stated.get(name, {}).get("names") or LABELS[name]) for name in LABELS]
     except (ValueError, AttributeError, TypeError) as error:
         raise DataError(
             f"{path} does not describe its columns as the hub does ({error}); download it again",
@@ -386,32 +324,29 @@ def _classes(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[
         ) from error
 
 
-def _names(values: Sequence, classes: Sequence[str]) -> list[str]:
-    """Return the labels of class numbers; anything else stays as it is, to be reported."""
-    known = range(len(classes))
-    return [classes[v] if type(v) is int and v in known else str(v) for v in values]
+def _name(value: Any, classes: Sequence[str]) -> str:
+    """Return the label of a class number; anything else stays as it is, to be reported."""
+    return classes[value] if type(value) is int and 0 <= value < len(classes) else str(value)
 
 
-def _require_columns(path: Path, there: Sequence[str], wanted: Sequence[str]) -> None:
+def _require_columns(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> None:
     for column in wanted:
-        if column not in there:
+        if column not in columns:
             raise DataError(
-                f"{path} has no column {column!r}; it has {', '.join(there)}. Rename that which "
+                f"{path} has no column {column!r}; it has {', '.join(columns)}. Rename that which "
                 "holds it, or add it",
                 path=path,
                 word=column,
             )
 
 
-def _wrong_labels(table: pandas.DataFrame) -> list[tuple[str, str, str, str]]:
+def _wrong_labels(table: pandas.DataFrame) -> list[tuple[str, str, str]]:
     """Return the rows whose label is not one of FairFace's, with the nearest that is."""
-    found = []
-    for column, known in LABELS.items():
-        wrong = table[~table[column].isin(known)]
-        for file, label in zip(wrong["file"], wrong[column], strict=True):
-            text = str(unknown_name(column, label, known))
-            found.append(("error", f"{column} is unknown", file, text))
-    return found
+    return [
+        (f"{column} is unknown", row["file"], str(unknown_name(column, row[column], known)))
+        for column, known in LABELS.items()
+        for _, row in table[~table[column].isin(known)].iterrows()
+    ]
 
 
 def _bytes_of(path: str, rows: np.ndarray) -> list[bytes]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib.datasets._arguments import require_path, require_table, require_text
+from biaslib.datasets._arguments import require_path, require_table
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
@@ -33,12 +33,7 @@ __all__ = [
     "URL",
     "VLStereoSet",
     "balanced",
-    "coverage",
-    "fetch",
     "fetch_images",
-    "found_links",
-    "links",
-    "neutral_caption",
     "neutral_terms",
     "neutralised",
     "read",
@@ -88,12 +83,10 @@ COLUMNS = {
     "unrelated": "irrelevant",
     "label": "label",
     "Imaeg URL": "url",
-    "": "remark",
 }
-"""The file's columns, its misspelling and its nameless one included, and what they are here."""
+"""The file's columns, its misspelling included, and what they are here."""
 
 CAPTIONS = ["stereotype", "anti-stereotype", "irrelevant"]
-NEEDED = [name for name in COLUMNS.values() if name != "remark"]
 
 ALONE = (
     "across acts am and are as at be because believe but can could did do does for from had has "
@@ -113,43 +106,12 @@ class VLStereoSet:
         One row an instance: *row* (its line in the file), *category*, *target*, *context*, the
         captions *stereotype*, *anti-stereotype* and *irrelevant*, *label* (``"stereotype"`` or
         ``"anti-stereotype"``), *url*, and *triplet*, a number for each set of captions.
-    problems
-        What was found: severity, kind, where, what.
     sha256
         Checksum of the file.
     """
 
     table: pandas.DataFrame
-    problems: pandas.DataFrame
     sha256: str
-
-
-def fetch(folder: str | Path, url: str = URL, sha256: str = SHA256) -> Path:
-    """Return the authors' file in a folder, downloaded from their repository if it is not there.
-
-    Parameters
-    ----------
-    folder
-        Where it lies, or goes.
-    url, sha256
-        Its address and checksum; an empty checksum takes what comes.
-
-    Raises
-    ------
-    InputError
-        If it cannot be had, or is not the file that was pinned.
-    """
-    path = require_path(folder, "folder") / FILE
-    if not path.is_file():
-        retrieve([url], path, sha256, REPOSITORY)
-    if sha256 and (found := file_sha256(path)) != sha256:
-        raise DataError(
-            f"{path} has SHA-256 {found} and the released table has {sha256}: it was changed, or "
-            "is another version. Remove it, and the same call downloads the pinned one; or read "
-            "another file with vlstereoset.read(path)",
-            path=path,
-        )
-    return path
 
 
 def released(folder: str | Path) -> VLStereoSet:
@@ -158,10 +120,12 @@ def released(folder: str | Path) -> VLStereoSet:
     Raises
     ------
     InputError
-        As :func:`read` and :func:`fetch`.
+        As :func:`read`; or if the file cannot be had, or is not the one that is pinned.
     """
     path = require_path(folder, "folder") / FILE
-    return read(path if path.is_file() else fetch(folder))
+    if not path.is_file():
+        retrieve([URL], path, SHA256, REPOSITORY)
+    return read(path)
 
 
 def fetch_images(folder: str | Path, again: bool = False) -> pandas.DataFrame:
@@ -191,24 +155,6 @@ def fetch_images(folder: str | Path, again: bool = False) -> pandas.DataFrame:
     return download_images(links(table), Path(folder) / IMAGES, again=again)
 
 
-def found_links(table: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
-    """Return the links of a table with what became of them: see :func:`fetch_images`.
-
-    Parameters
-    ----------
-    table
-        Of :func:`read`.
-    folder
-        The one that holds the table and ``images/``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        :func:`links` with *outcome*, as :func:`biaslib.datasets.outcomes` finds it.
-    """
-    return outcomes(links(table), require_path(folder, "folder") / IMAGES)
-
-
 def read(path: str | Path) -> VLStereoSet:
     """Read the released table, and say what is wrong with it.
 
@@ -225,91 +171,55 @@ def read(path: str | Path) -> VLStereoSet:
     ------
     DataError
         If the file cannot be read or a column is missing, or a row is not sound: a line that is no
-        row, as a stray quotation mark makes it, no blank in the context, two equal captions, an
-        empty cell, or a label that is neither 0 nor 1. The message counts them and names the first
-        of each kind by its line in the file.
+        row, as a stray quotation mark makes it, two equal captions, an empty cell, or a label that
+        is neither 0 nor 1. The message counts them and names the first of each kind by its line.
     FileNotFoundError
         If there is no file; the message says where to get it.
     """
     path = require_path(path, "path")
-    raw, broken = _raw(path)
-    found = [("error", "line is no row", f"{path.name}, line {at}", broken[at]) for at in broken]
-    found = problems(found + _errors(raw, path.name) + _notes(raw, path.name))
-    require_sound(found, path.name, advice="Mend those lines, or fetch the file again")
-    if raw.empty:
-        raise DataError(f"{path.name} has no row below its header", path=path)
-    table = raw.reset_index(drop=True)
-    anti = table["label"].astype(int) != STEREOTYPE_LABEL
-    table["label"] = np.where(anti, LABELS[1], LABELS[0])
-    table["triplet"] = table.groupby(CAPTIONS, sort=False).ngroup()
-    return VLStereoSet(table.drop(columns="remark"), found, file_sha256(path))
-
-
-def _raw(path: Path) -> tuple[pandas.DataFrame, dict[int, str]]:
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} is not there. vlstereoset.fetch(folder) downloads it from the authors' "
+            f"{path} is not there. vlstereoset.released(folder) downloads it from the authors' "
             f"repository; or take it from {URL} and put it there"
         )
-    table, broken = read_table(path, DataError)
-    table = table.rename(columns=cleaned)
-    missing = [name for name in COLUMNS if name and name not in table]
+    raw, broken = read_table(path, DataError)
+    raw = raw.rename(columns=cleaned)
+    missing = [name for name in COLUMNS if name not in raw]
     if missing:
         raise DataError(
-            f"{path.name} lacks the column {missing[0]!r}; it has {', '.join(table.columns)}",
+            f"{path.name} lacks the column {missing[0]!r}; it has {', '.join(raw.columns)}",
             path=path,
             word=missing[0],
         )
-    table = table.assign(**{"": table.get("", "")})[list(COLUMNS)].rename(columns=COLUMNS)
-    urls = table["url"].map(address)
-    return table.map(cleaned).assign(url=urls, row=table.index), broken
+    raw = raw[list(COLUMNS)].rename(columns=COLUMNS)
+    table = raw.map(cleaned).assign(url=raw["url"].map(address), row=raw.index)
+    rows = [(line, "line is no row", what) for line, what in broken.items()]
+    rows += _wrong_rows(table)
+    wrong = [("error", kind, f"{path.name}, line {line}", what) for line, kind, what in rows]
+    require_sound(problems(wrong), path.name, advice="Mend those lines, or fetch the file again")
+    if table.empty:
+        raise DataError(f"{path.name} has no row below its header", path=path)
+    table = table.reset_index(drop=True)
+    anti = table["label"].astype(int) != STEREOTYPE_LABEL
+    table["label"] = np.where(anti, LABELS[1], LABELS[0])
+    table["triplet"] = table.groupby(CAPTIONS, sort=False).ngroup()
+    return VLStereoSet(table, file_sha256(path))
 
 
-def _errors(table: pandas.DataFrame, name: str) -> list[tuple]:
-    empty = table[NEEDED].apply(lambda column: column.str.strip() == "")
-    plain = table[["context", *CAPTIONS]].apply(lambda column: column.map(_plain))
-    equal = plain[CAPTIONS].nunique(axis=1) < len(CAPTIONS)
-    has_blank = [all(_put_in(context, each) for each in row) for context, *row in plain.to_numpy()]
+def _wrong_rows(table: pandas.DataFrame) -> list[tuple]:
+    """Return line, kind and text of what is wrong, the first of each row."""
+    empty = table[list(COLUMNS.values())].apply(lambda column: column.str.strip() == "")
+    plain = table[CAPTIONS].replace(r"[^\w]+", "", regex=True).apply(lambda text: text.str.lower())
     wrong = [
         ("empty cell", empty.any(axis=1), empty.idxmax(axis=1)),
         ("label is neither 0 nor 1", ~table["label"].isin(["0", "1"]), table["label"]),
-        ("two equal captions", equal, table["stereotype"]),
-        ("no blank in the context", ~np.array(has_blank, dtype=bool), table["context"]),
+        ("two equal captions", plain.nunique(axis=1) < 3, table["stereotype"]),
     ]
-    rows, seen = [], set()
+    rows = {}
     for kind, which, what in wrong:
-        for row, text in zip(table.loc[which, "row"], what[which], strict=True):
-            if row not in seen:
-                rows.append(("error", kind, f"{name}, line {row}", text))
-            seen.add(row)
-    return rows
-
-
-def _plain(text: str) -> str:
-    """Return the letters and digits of a text, small: spaces and marks moved with the blank."""
-    return re.sub(r"[^\w]+", "", text).lower()
-
-
-def _put_in(context: str, caption: str) -> bool:
-    """Tell whether a caption is the context with something put in."""
-    letters = iter(caption)
-    return len(caption) > len(context) and all(each in letters for each in context)
-
-
-def _notes(table: pandas.DataFrame, name: str) -> list[tuple]:
-    found = []
-    shared = table.loc[table["url"] != "", "url"].value_counts()
-    if (shared > 1).any():
-        what = f"{(shared > 1).sum()} addresses stand in {shared[shared > 1].sum()} rows"
-        found.append(("note", "address in several rows", name, what))
-    for row in table[table["remark"].str.strip() != ""].itertuples():
-        where = f"{name}, line {row.row}"
-        found.append(("note", "text in the nameless column", where, row.remark))
-    for category, rows in table.groupby("category", sort=False):
-        if rows["label"].nunique() == 1:
-            what = f"all {len(rows)} rows have the label {rows['label'].iloc[0]}"
-            found.append(("note", "category with one label only", category, what))
-    return found
+        for line in table.loc[which, "row"]:
+            rows.setdefault(line, (line, kind, what[line]))
+    return list(rows.values())
 
 
 def balanced(table: pandas.DataFrame, seed: int) -> pandas.DataFrame:
@@ -343,18 +253,17 @@ def balanced(table: pandas.DataFrame, seed: int) -> pandas.DataFrame:
     >>> balanced(table, seed=0)["label"].value_counts().tolist()
     [2, 2]
     """
-    given = require_table(table, "table", ["category", "label"])
-    table, chosen = given.reset_index(drop=True), []
-    rng = np.random.default_rng(whole_number(seed, "seed", 0))
-    for _, rows in table.groupby("category", sort=True):
-        by_label = [rows.index[rows["label"] == label] for label in LABELS]
-        size = min(len(each) for each in by_label)
-        for each in by_label:
-            drawn = rng.choice(len(each), size=size, replace=False)
-            chosen += each[drawn].tolist()
+    table = require_table(table, "table", ["category", "label"])
+    rng, chosen = np.random.default_rng(whole_number(seed, "seed", 0)), []
+    for category in sorted(table["category"].unique()):
+        of_category = table["category"] == category
+        by_label = [np.flatnonzero(of_category & (table["label"] == name)) for name in LABELS]
+        size = min(map(len, by_label))
+        for places in by_label:
+            chosen += places[rng.choice(len(places), size=size, replace=False)].tolist()
     if not chosen:
         raise DataError("no category has images of both labels: there is nothing to balance")
-    return given.iloc[sorted(chosen)]
+    return table.iloc[sorted(chosen)]
 
 
 def links(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -372,29 +281,31 @@ def links(table: pandas.DataFrame) -> pandas.DataFrame:
     >>> links(pandas.DataFrame([row, row]))["file"].tolist()
     ['700caca5ae8f856f.img']
     """
-    found = require_table(table, "table", ["category", "label", "url"]).drop_duplicates("url")
-    found = found.rename(columns={"category": "test", "label": "group"})
-    files = [_file_of(url) for url in found["url"]]
-    return found[["test", "group", "url"]].assign(file=files).reset_index(drop=True)
-
-
-def _file_of(url: str) -> str:
-    return f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.img"
+    once = table.drop_duplicates("url").rename(columns={"category": "test", "label": "group"})
+    files = [f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.img" for url in once["url"]]
+    return once[["test", "group", "url"]].assign(file=files).reset_index(drop=True)
 
 
 def with_images(
-    table: pandas.DataFrame, downloaded: pandas.DataFrame, folder: str | Path
-) -> pandas.DataFrame:
-    """Return the rows whose image is here, with its *path*.
+    table: pandas.DataFrame, folder: str | Path
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Return the rows whose image is here, and what is left of every category.
 
     Parameters
     ----------
     table
         Of :func:`read`.
-    downloaded
-        What :func:`biaslib.datasets.download_images` returned for :func:`links`.
     folder
-        Where the images are.
+        The one that holds the table and ``images/``.
+
+    Returns
+    -------
+    rows : pandas.DataFrame
+        Those whose image is here, with its *path*.
+    coverage : pandas.DataFrame
+        One row a category and one for all: rows released and kept by label, how many images a
+        balanced selection has (twice the rarer label), and *what came instead* of the images of the
+        other links.
 
     Raises
     ------
@@ -402,71 +313,38 @@ def with_images(
         If no link leads to an image; the message counts what came instead, and says how to get
         them.
     """
-    place, table = require_path(folder, "folder"), require_table(table, "table", ["url"])
-    downloaded = require_table(downloaded, "downloaded", ["outcome", "file"], ["url"])
-    here = downloaded[downloaded["outcome"] == HERE].set_index("url")["file"]
-    if here.empty:
-        reasons = counted(downloaded["outcome"]) or "there are no links"
+    place = require_path(folder, "folder") / IMAGES
+    table = require_table(table, "table", ["category", "label", "url"])
+    asked = outcomes(links(table), place)
+    files = asked[asked["outcome"] == HERE].set_index("url")["file"]
+    if files.empty:
+        reasons = counted(asked["outcome"]) or "there are no links"
         raise DataError(
-            f"none of {len(downloaded)} links leads to an image: {reasons}. To download them: from "
+            f"none of {len(asked)} links leads to an image: {reasons}. To download them: from "
             f"biaslib.datasets import vlstereoset; vlstereoset.fetch_images({str(place.parent)!r}),"
             " with again=True to ask dead links once more. An image that you have yourself takes "
             f"the name that {place / 'downloads.csv'} then gives its address",
             path=place,
         )
-    kept = table[table["url"].isin(here.index)]
-    paths = [str(place / here[url]) for url in kept["url"]]
-    return kept.assign(path=paths)
+    kept = table[table["url"].isin(files.index)]
+    kept = kept.assign(path=[str(place / files[url]) for url in kept["url"]])
+    return kept, _coverage(table, kept, asked[asked["outcome"] != HERE])
 
 
-def coverage(
-    table: pandas.DataFrame, kept: pandas.DataFrame, downloaded: pandas.DataFrame
-) -> pandas.DataFrame:
-    """Return what is left of every category, and what that does to the balance.
-
-    Parameters
-    ----------
-    table
-        All rows.
-    kept
-        Those whose image is here.
-    downloaded
-        Links with *test* and *outcome*: of :func:`found_links` or :func:`fetch_images`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a category and one for all: rows released and kept by label, how many images a
-        balanced selection has of each (twice the rarer label), and *what came instead* of the
-        images of the other links.
-
-    Examples
-    --------
-    >>> table = pandas.DataFrame({"category": "race", "label": list(LABELS) * 3})
-    >>> asked = pandas.DataFrame({"test": "race", "outcome": ["here"] * 3 + ["error 404"] * 3})
-    >>> found = coverage(table, table.iloc[:3], asked)
-    >>> found[["balanced now", "what came instead"]].to_numpy().tolist()
-    [[2, 'error 404 (3)'], [2, 'error 404 (3)']]
-    """
-    table = require_table(table, "table", ["category", "label"])
-    kept = require_table(kept, "kept", ["category", "label"])
-    downloaded = require_table(downloaded, "downloaded", ["test", "outcome"])
-    rows = []
-    for category, released in table.groupby("category", sort=True):
-        here = kept[kept["category"] == category]
-        counts = [
-            [int((part["label"] == name).sum()) for name in LABELS] for part in (released, here)
-        ]
-        rows.append([category, *counts[0], *counts[1], 2 * min(counts[0]), 2 * min(counts[1])])
-    names = [f"{label}, {when}" for when in ("released", "here") for label in LABELS]
-    names = ["category", *names, "balanced as released", "balanced now"]
-    found = pandas.DataFrame(rows, columns=names)
-    total = {"category": "all"} | found.drop(columns="category").sum().to_dict()
-    found = pandas.concat([found, pandas.DataFrame([total])], ignore_index=True)
-    lost = downloaded[downloaded["outcome"] != HERE]
-    parts = [lost if each == "all" else lost[lost["test"] == each] for each in found["category"]]
-    reasons = [counted(part["outcome"]) or "–" for part in parts]
-    return found.assign(**{"what came instead": reasons})
+def _coverage(table: pandas.DataFrame, kept: pandas.DataFrame, lost: pandas.DataFrame):
+    categories = sorted(table["category"].unique())
+    counts = pandas.DataFrame(index=pandas.Index(categories, name="category"))
+    for when, rows in (("released", table), ("here", kept)):
+        sizes = pandas.crosstab(rows["category"], rows["label"])
+        sizes = sizes.reindex(index=categories, columns=LABELS, fill_value=0)
+        counts[[f"{label}, {when}" for label in LABELS]] = sizes
+    for name, when in (("balanced as released", "released"), ("balanced now", "here")):
+        counts[name] = 2 * counts[[f"{label}, {when}" for label in LABELS]].min(axis=1)
+    counts.loc["all"] = counts.sum()
+    reasons = {name: counted(lost.loc[lost["test"] == name, "outcome"]) for name in categories}
+    reasons["all"] = counted(lost["outcome"])
+    counts["what came instead"] = [reasons[name] or "–" for name in counts.index]
+    return counts.reset_index()
 
 
 @functools.cache
@@ -515,7 +393,6 @@ def neutral_caption(caption: str, target: str) -> str | None:
     >>> neutral_caption("The male cook was tall; the males were not.", "male")
     'The cook was tall; the people were not.'
     """
-    caption, target = require_text(caption, "caption"), require_text(target, "target")
     known = _by_target()
     if target not in known:
         raise KeyError(
@@ -524,16 +401,16 @@ def neutral_caption(caption: str, target: str) -> str | None:
     pattern = re.compile(rf"(\ban?\s+)?\b{re.escape(target)}(\w*)('s)?\s*", re.IGNORECASE)
     changed, n = pattern.subn(functools.partial(_neutral, term=known[target]), caption)
     changed = with_they(changed) if known[target]["category"] == "gender" else changed
-    return re.sub(r"^\s*(\w)", lambda found: found[1].upper(), changed) if n else None
+    return re.sub(r"^\s*(\w)", lambda match: match[1].upper(), changed) if n else None
 
 
-def _neutral(found: re.Match, term: dict) -> str:
-    article, letters, owner = found[1] or "", found[2], found[3] or ""
-    following = found.string[found.end() :]
+def _neutral(match: re.Match, term: dict) -> str:
+    article, letters, owner = match[1] or "", match[2], match[3] or ""
+    following = match.string[match.end() :]
     word = "" if _is_adjective(term["use"], letters, following) else term["neutral"]
     if word and letters:
         word = term["plural"]
-    gap = " " if found[0].endswith(" ") else ""
+    gap = " " if match[0].endswith(" ") else ""
     text = f"{word}{owner}{gap}" if word else ""
     if article and term["use"] == "place" and word:
         return text
@@ -543,13 +420,8 @@ def _neutral(found: re.Match, term: dict) -> str:
 def _is_adjective(use: str, letters: str, following: str) -> bool:
     if use == "place":
         return letters not in ("", "s")
-    next_word = re.match(r"[A-Za-z]+", following)
-    return (
-        use == "group"
-        and not letters
-        and bool(next_word)
-        and next_word[0].lower() not in ALONE.split()
-    )
+    next_word = re.match(r"[A-Za-z]*", following)[0].lower()
+    return use == "group" and not letters and next_word not in ("", *ALONE.split())
 
 
 def _article(article: str, following: str) -> str:
@@ -574,18 +446,13 @@ def neutralised(table: pandas.DataFrame) -> pandas.DataFrame:
     ------
     KeyError
         If a target has no neutral term.
-    DataError
-        If no caption names its target.
     """
     table = require_table(table, "table", ["category", "target", *LABELS])
-    pairs = {
-        name: [neutral_caption(*each) for each in zip(table[name], table["target"], strict=True)]
+    neutral = {
+        f"neutral {name}": list(map(neutral_caption, table[name], table["target"]))
         for name in LABELS
     }
-    found = table.assign(**{f"neutral {name}": texts for name, texts in pairs.items()})
-    found = found.dropna(subset=[f"neutral {name}" for name in LABELS])
-    if found.empty:
-        raise DataError("no caption names its target: there is nothing to make neutral")
-    texts = found["neutral stereotype"] + " " + found["neutral anti-stereotype"]
-    left = texts.str.contains(GENDERED) & (found["category"] == "gender")
-    return found.assign(**{"gendered words left": left})
+    table = table.assign(**neutral).dropna(subset=list(neutral))
+    texts = table["neutral stereotype"] + " " + table["neutral anti-stereotype"]
+    left = texts.str.contains(GENDERED) & (table["category"] == "gender")
+    return table.assign(**{"gendered words left": left})

@@ -1,4 +1,4 @@
-"""What models answer, through the store: what was computed once is not computed again."""
+"""Outputs of models, cached in the store: what was computed once is not computed again."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from biaslib.models.images import Pictures, ReadAhead, read_by
 from biaslib.runtime import Store
 
-__all__ = ["answers", "store_key"]
+__all__ = ["cached_outputs", "store_key"]
 
 
 def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     return key if numbers == "float32" else key | {"precision": numbers}
 
 
-def answers(
+def cached_outputs(
     model: Any,
     output: str,
     ask: Callable[[list[int], Pictures | None], np.ndarray],
@@ -67,7 +67,7 @@ def answers(
     shard_size: int = 256,
     **options: Any,
 ) -> np.ndarray:
-    """Return what a model answers, one row an item, and ask for those that are not stored yet.
+    """Return a model's outputs, one row an item, and ask for those that are not cached yet.
 
     An item is a text, a picture, or one with the other. Its row is kept under the model, the
     output, the options and what made the pictures what the model reads, by the text itself and by
@@ -105,7 +105,7 @@ def answers(
     >>> from biaslib import models
     >>> model, words = models.load("all-MiniLM-L6-v2"), ["apron", "suit"]
     >>> ask = lambda which, images: model.embed([words[at] for at in which], level="word")
-    >>> answers(model, "words", ask, texts=words, store=Store(tempfile.mkdtemp())).shape
+    >>> cached_outputs(model, "words", ask, texts=words, store=Store(tempfile.mkdtemp())).shape
     (2, 384)
     """
     store = store or Store()

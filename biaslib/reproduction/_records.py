@@ -17,7 +17,7 @@ from biaslib import models, runtime
 from biaslib.errors import InputError
 from biaslib.reproduction._printed import PAPERS
 from biaslib.studies.scores import COLUMNS
-from biaslib.studies.study4_captions import WAYS
+from biaslib.studies.study4_captions import MODEL_HEADS
 
 FORMAT = 1
 SCORES, STAMP = "scores.csv.gz", "stamp.json"
@@ -273,7 +273,7 @@ def _in_scores(scores: pandas.DataFrame, stamp: Mapping[str, Any]) -> Iterator[s
         others = sorted(set(scores[column].astype(str)) - {only})
         if others:
             yield f"the scores have the {column} {', '.join(others)} beside {only}"
-    registered = {way.label: way.paper for way in WAYS}
+    registered = {way.label: way.paper for way in MODEL_HEADS}
     used = {registered.get(model, model) for model in scores["model"]}
     if used - set(stamp["networks"]):
         yield f"the stamp has no network {', '.join(sorted(used - set(stamp['networks'])))}"

@@ -24,7 +24,7 @@ from biaslib.datasets.grounded_images import SETS
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models.images import Pictures, pictures, read_once
-from biaslib.models.stored import answers
+from biaslib.models.stored import cached_outputs
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _regions as regions
 from biaslib.studies._inputs import provided_inputs
@@ -394,7 +394,7 @@ def embed(
     embedded = {}
     for (level, hidden), places in groups.items():
         rows = pandas.concat([every[at].rows.assign(at=at) for at in places], ignore_index=True)
-        vectors = answers(
+        vectors = cached_outputs(
             model,
             "grounded embedding",
             functools.partial(_ask, model, rows, level, hidden, masking, options),

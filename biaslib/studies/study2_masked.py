@@ -501,7 +501,7 @@ def _stored(model, caption, candidates, choices, store, shard_size, **items: Any
         ]
         return np.stack(of_agents, axis=1)
 
-    return stored.answers(
+    return stored.cached_outputs(
         model,
         "masked words",
         ask,

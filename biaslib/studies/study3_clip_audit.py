@@ -3,16 +3,11 @@
 Words in captions against portraits of labelled groups: C-ASC, who is retrieved, how evenly; with
 intervals, a correction over words and groups, and the choices that the paper leaves open. Then the
 captions of a corpus: with whose pronouns does a word stand?
-
-From the command line, ``python -m biaslib.studies.study3_clip_audit`` computes the embeddings of a
-run into the store, to be found there by the notebook; ``accelerate launch -m
-biaslib.studies.study3_clip_audit`` does so on several GPUs; ``--model`` and ``--checkpoint`` take
-any dual encoder.
 """
 
-import argparse
 import functools
 import hashlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,36 +21,29 @@ from biaslib import inference, models, runtime, stimuli
 from biaslib.datasets import DataError, fairface
 from biaslib.datasets import captions as corpora
 from biaslib.metrics import caption_association
-from biaslib.models import processes, stored
-from biaslib.models.images import Pictures, read_by
+from biaslib.models import stored
+from biaslib.models.images import Pictures
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy
 
 __all__ = [
-    "COST",
     "ERASED",
     "FEW",
-    "TEMPLATES",
     "Audit",
     "Corpus",
     "Inputs",
     "Retrieval",
     "audit",
-    "chance_correlation",
-    "cost",
     "embed_images",
     "embed_texts",
     "erasure",
     "innocent_captions",
     "inputs",
     "load_model",
-    "log_odds",
-    "other_crops",
     "paper_inputs",
     "rejections",
     "retrieve",
     "score",
-    "sensitivity",
     "source_of_bias",
     "unit_means",
     "welch_p_values",
@@ -74,15 +62,6 @@ WORDS_AT_ONCE = 64
 SPARE = 50
 SMALL = 1_000
 """Up to so many portraits are ranked to the last: units of several portraits use up more."""
-
-TEMPLATES = {
-    "adjective template for all": "a photo of {a} {word} person",
-    "noun template for all": "a photo of {a} {word}",
-}
-"""Captions of the sensitivity analysis, in place of the paper's, which go by the kind of a word.
-
-:meta hide-value:
-"""
 
 
 @dataclass(frozen=True)
@@ -113,15 +92,11 @@ class Inputs:
         Words without social meaning, with their captions.
     captions
         Takes a folder to write in, and returns the corpus of captions to count in.
-    crops
-        Returns the same portraits in other crops, by name.
     units
         What intervals draw anew, a number for each portrait: portraits of one drawing stay
         together.
     lower_case
         Whether the models know lower case only.
-    no_captions
-        Why there is no corpus of captions, and what to do; else empty.
     unit_name
         What the units are, in the plural.
     """
@@ -138,10 +113,8 @@ class Inputs:
     k: int
     innocent: pandas.DataFrame
     captions: "Callable[[str | Path], Corpus]"
-    crops: Callable[[], Mapping[str, Pictures]]
     units: np.ndarray = field(repr=False)
     lower_case: bool = False
-    no_captions: str = ""
     unit_name: str = "portraits"
 
     @functools.cached_property
@@ -156,17 +129,17 @@ class Inputs:
         tables = {}
         for facet, by in self.facets.items():
             sizes = self.sizes(facet)
-            there = sizes.index[sizes > 0]
-            if len(there) < 2:
+            occurring = sizes.index[sizes > 0]
+            if len(occurring) < 2:
                 raise DataError(_one_group(facet, sizes))
-            tables[facet] = fairface.membership(self.people, by, there)
+            tables[facet] = fairface.membership(self.people, by, occurring)
         return tables
 
     def sizes(self, facet: str) -> pandas.Series:
         """Return how many portraits each possible group of a facet has, none included."""
         return fairface.group_sizes(self.people, self.facets[facet], self.labels)
 
-    def spelt(self, texts: Sequence[str]) -> list[str]:
+    def model_case(self, texts: Sequence[str]) -> list[str]:
         """Return texts as the models read them."""
         return [text.lower() for text in texts] if self.lower_case else list(texts)
 
@@ -179,24 +152,21 @@ class Inputs:
     @property
     def notes(self) -> list[str]:
         """What a reader has to know of the portraits: other size, empty groups, small groups."""
-        found = [
-            each["what"]
-            for each in self.people.attrs.get("problems", ())
-            if each["severity"] == "note"
-        ]
+        problems = self.people.attrs.get("problems", ())
+        notes = [each["what"] for each in problems if each["severity"] == "note"]
         for facet in self.facets:
             sizes = self.sizes(facet)
             empty, small = sizes.index[sizes == 0], sizes[sizes.between(1, FEW - 1)]
             if len(empty):
-                found.append(f"{facet}: no portrait is labelled {_quoted(empty)}; left out")
+                notes.append(f"{facet}: no portrait is labelled {_quoted(empty)}; left out")
             if len(small):
                 counts = [f"{name!r} ({n})" for name, n in small.sort_values().items()]
-                found.append(
+                notes.append(
                     f"{facet}: {len(small)} of {len(sizes)} groups have fewer than {FEW} "
                     f"portraits, {runtime.first_few(counts, most=4)}: their intervals are "
                     "too narrow, and a group of one has none"
                 )
-        return found
+        return notes
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -204,11 +174,12 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _one_group(facet: str, sizes: pandas.Series) -> str:
-    there = ", ".join(f"{name!r} has {n:,}" for name, n in sizes[sizes > 0].items())
+    counts = ", ".join(f"{name!r} has {n:,}" for name, n in sizes[sizes > 0].items())
     empty = _quoted(sizes.index[sizes == 0])
     return (
-        f"{facet}: no portrait is labelled {empty} ({there}), so that there is nothing to compare. "
-        "Take the whole split, or leave the facet out: dataclasses.replace(given, facets=...)"
+        f"{facet}: no portrait is labelled {empty} ({counts}), so that there is nothing to "
+        "compare. Take the whole split, or leave the facet out: "
+        "dataclasses.replace(given, facets=...)"
     )
 
 
@@ -238,8 +209,8 @@ class Corpus:
     def checksum(self) -> str:
         """12 hexadecimal digits of the files' names and sizes: terabytes are not read twice."""
         files = corpora.caption_files(self.path)
-        said = "\n".join(f"{path.name} {path.stat().st_size}" for path in files)
-        return hashlib.sha256(said.encode()).hexdigest()[:12]
+        listing = "\n".join(f"{path.name} {path.stat().st_size}" for path in files)
+        return hashlib.sha256(listing.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -260,6 +231,12 @@ class Retrieval:
     ranking: np.ndarray = field(repr=False)
     k: int
 
+    def intervals(self, members: np.ndarray, statistic: str, units, n_resamples: int, rng):
+        """Return intervals that draw units anew: :func:`biaslib.inference.bootstrap_top_k`."""
+        return inference.bootstrap_top_k(
+            self.ranking, members, self.k, statistic, units, n_resamples=n_resamples, rng=rng
+        )
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -268,13 +245,13 @@ class Audit:
     given: Inputs
     model: Any = field(repr=False)
     table: pandas.DataFrame = field(repr=False)
-    found: Retrieval
+    retrieval: Retrieval
     scores: pandas.DataFrame = field(repr=False)
 
     def c_asc(self, captions: Sequence[str], facet: str = "gender") -> np.ndarray:
         """Return C-ASC of other captions, (k, groups of the facet)."""
         image = embed_images(self.model, self.given.portraits)
-        text = embed_texts(self.model, self.given.spelt(captions))
+        text = embed_texts(self.model, self.given.model_case(captions))
         return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
 
 
@@ -306,8 +283,6 @@ def paper_inputs(
     split: str = "train",
     model: str | None = None,
     checkpoint: str | Path | None = None,
-    equal: bool = False,
-    seed: int = 0,
 ) -> Inputs:
     """Return FairFace in the data folder ``fairface``, with OpenCLIP ViT-H/14.
 
@@ -320,27 +295,17 @@ def paper_inputs(
         Of FairFace.
     model, checkpoint
         Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the paper's.
-    equal
-        Draw as many portraits from every intersection of gender and race as the smallest has.
-    seed
-        Of that draw.
 
     Raises
     ------
     FileNotFoundError, DataError
         If the data are not there, or not as they should be; the message says what to do.
     """
-    people, noted = _fairface(crop, split), {}
-    dataset = f"FairFace {split}, crop {crop}"
-    if equal:
-        noted = people.attrs
-        people = fairface.equal_groups(people, ["gender", "race"], rng=seed)
-        people.attrs, dataset = noted, f"{dataset}, equal groups"
+    people = fairface.read_fairface(runtime.data_folder("fairface"), split, crop)
     chosen = {"name": model or "open-clip", "profile": "paper"}
-    missing = _missing_captions()
     return Inputs(
         profile="paper",
-        dataset=dataset,
+        dataset=f"FairFace {split}, crop {crop}",
         model=chosen | ({"checkpoint": checkpoint} if checkpoint else {}),
         people=people,
         portraits=fairface.FairFaceImages(people),
@@ -355,54 +320,17 @@ def paper_inputs(
         gender=("Female", "Male"),
         k=min(100, len(people) // 10),
         innocent=innocent_captions(),
-        captions=functools.partial(_captions, missing),
-        crops=functools.partial(_other_crop, people),
-        no_captions=missing,
+        captions=_captions,
         units=np.arange(len(people)),
     )
 
 
-def _fairface(crop: str, split: str) -> pandas.DataFrame:
-    people = fairface.read_fairface(runtime.data_folder("fairface"), split, crop)
-    return people.assign(place=range(len(people)))
-
-
-def _other_crop(people: pandas.DataFrame) -> dict[str, Pictures]:
-    """Return the same people in FairFace's other crop; nothing if the folder has one only.
-
-    Raises
-    ------
-    DataError
-        If the other crop's portraits have other labels, so that they cannot be paired, or are not
-        as they should be.
-    """
-    split, crop = people["split"].iloc[0], people["crop"].iloc[0]
-    other = next(each for each in fairface.CROPS if each != crop)
-    if not fairface.has_crop(runtime.data_folder("fairface"), split, other):
-        return {}
-    every, places = _fairface(other, split), people["place"].to_numpy()
-    again = every.iloc[places[places < len(every)]].reset_index(drop=True)
-    labels = list(fairface.LABELS)
-    if not again[labels].equals(people[labels]):
-        raise DataError(
-            f"the crops {crop} and {other} of the split {split} hold different portraits, or "
-            "in another order: take both from one release"
-        )
-    return {f"crop {other}": fairface.FairFaceImages(again)}
-
-
-def _missing_captions() -> str:
+def _captions(folder: str | Path) -> Corpus:
+    """Return the corpus of the data folder, or that of the planted world and what is missing."""
     try:
-        runtime.data_folder("captions")
+        return Corpus(runtime.data_folder("captions"))
     except FileNotFoundError as error:
-        return str(error)
-    return ""
-
-
-def _captions(missing: str, folder: str | Path) -> Corpus:
-    if missing:
-        return replace(runtime.provider("planted").captions(folder), missing=missing)
-    return Corpus(runtime.data_folder("captions"))
+        return replace(runtime.provider("planted").captions(folder), missing=str(error))
 
 
 def innocent_captions(things: Sequence[str] | None = None) -> pandas.DataFrame:
@@ -445,44 +373,24 @@ def words(outside: bool = False) -> pandas.DataFrame:
 
 
 def load_model(given: Inputs) -> Any:
-    """Return the dual encoder of a run, on a device of its own if several processes share it."""
-    processes.which_process()
+    """Return the dual encoder of a run."""
     return models.load(**given.model)
 
 
-def embed_images(
-    model: Any,
-    images: Pictures,
-    store: runtime.Store | None = None,
-    shard_size: int | None = None,
-) -> np.ndarray:
+def embed_images(model: Any, images: Pictures, store: runtime.Store | None = None) -> np.ndarray:
     """Return one unit vector a portrait, (n, d), computed once for all runs.
 
-    A run that is killed repeats one step at most; None takes steps of 512, and of 4,096 on CUDA
-    devices. If several processes were launched, each computes its share of those that are not there
-    yet.
+    A run that is killed repeats one step at most: 512 portraits, and 4,096 on CUDA devices.
     """
     on_cuda = str(getattr(model, "device", "")).startswith("cuda")
-
-    def embedded(some: Pictures) -> np.ndarray:
-        return stored.answers(
-            model,
-            "image embeddings",
-            lambda which, shown: model.encode_image(shown),
-            images=some,
-            store=store,
-            shard_size=shard_size or (4096 if on_cuda else 512),
-        )
-
-    if processes.which_process()[1] > 1:
-        key = stored.store_key(model, "image embeddings", images=read_by(model, images))
-        missing = (store or runtime.Store()).missing(key, images.ids)
-        processes.wait_for_all()  # All have seen the same before anybody writes.
-        own = [missing[at] for at in processes.own_share(len(missing))]
-        if own:
-            embedded(images.part(own))
-        processes.wait_for_all()
-    return embedded(images)
+    return stored.cached_outputs(
+        model,
+        "image embeddings",
+        lambda rows, portraits: model.encode_image(portraits),
+        images=images,
+        store=store,
+        shard_size=4096 if on_cuda else 512,
+    )
 
 
 def embed_texts(model: Any, texts: Sequence[str], store: runtime.Store | None = None) -> np.ndarray:
@@ -492,20 +400,7 @@ def embed_texts(model: Any, texts: Sequence[str], store: runtime.Store | None = 
     def ask(which: list[int], images: None) -> np.ndarray:
         return model.encode_text([texts[row] for row in which])
 
-    return stored.answers(model, "text embeddings", ask, texts=texts, store=store)
-
-
-def other_crops(
-    model: Any, given: Inputs, store: runtime.Store | None = None
-) -> dict[str, np.ndarray]:
-    """Return embeddings of the same people in other crops, by name; none where there is one crop.
-
-    Raises
-    ------
-    DataError
-        If the other crop's portraits cannot be paired with these.
-    """
-    return {name: embed_images(model, images, store) for name, images in given.crops().items()}
+    return stored.cached_outputs(model, "text embeddings", ask, texts=texts, store=store)
 
 
 def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
@@ -516,7 +411,7 @@ def retrieve(text: np.ndarray, image: np.ndarray, k: int) -> Retrieval:
 
 
 def score(
-    found: Retrieval,
+    retrieval: Retrieval,
     given: Inputs,
     table: pandas.DataFrame,
     model: Any,
@@ -529,12 +424,12 @@ def score(
 
     Parameters
     ----------
-    found
+    retrieval
         As of :func:`retrieve`.
     given
         The run's inputs.
     table
-        The words: ``word``, ``bias_type``, ``kind``, ``caption``, in the order of ``found``.
+        The words: ``word``, ``bias_type``, ``kind``, ``caption``, in the order of ``retrieval``.
     model
         For its name and revision.
     ddof
@@ -556,56 +451,54 @@ def score(
         Intervals, of 95%, draw :attr:`Inputs.units` anew; a group of one unit has none for C-ASC,
         and one of one portrait none at all.
     """
-    rng = np.random.default_rng(seed)
-    everyone = pandas.concat(given.groups.values(), axis=1)
-    asked = (found.similarities, everyone.to_numpy(), given.units)
-    intervals = c_asc_intervals(*asked, ddof, n_resamples, rng.integers(2**32))
-    p_values = welch_p_values(found.similarities, everyone.to_numpy())
-    shares = _resampled(found, everyone.to_numpy(), given.units, "share", n_resamples, rng)
-    alone = everyone.to_numpy().sum(axis=0) < 2
-    for bounds in (*intervals[1:], shares.low, shares.high):
-        bounds[:, alone] = np.nan
-    top = found.ranking[:, : found.k]
-    rows, start = [], 0
-    for facet, members in given.groups.items():
-        columns = slice(start, start + members.shape[1])
-        start += members.shape[1]
-        composition = caption_association.top_k_composition(top, members.to_numpy())
-        test = caption_association.representation(composition)
-        skew = caption_association.skew_at_k(composition, smoothing=1.0)
-        nothing = np.full(skew.shape, np.nan)
-        parts = {
-            "c_asc": (*(part[:, columns] for part in intervals), p_values[:, columns]),
-            "share": (test.shares, shares.low[:, columns], shares.high[:, columns], test.p_value),
-            "skew": (skew, nothing, nothing, nothing),
-        }
-        rows += [_tidy(table, facet, members.columns, name, *part) for name, part in parts.items()]
-        even = _resampled(found, members.to_numpy(), given.units, "entropy", n_resamples, rng)
-        bounds = (np.asarray(each)[:, None] for each in (even.estimate, even.low, even.high))
-        rows.append(_tidy(table, facet, ["all"], "entropy", *bounds, nothing[:, :1]))
-    scores = pandas.concat(rows, ignore_index=True)
+    rng, units = np.random.default_rng(seed), given.units
+    everyone = pandas.concat(given.groups, axis=1)
+    columns = _of_groups(retrieval, everyone.to_numpy(), units, ddof, n_resamples, rng)
+    parts = []
+    for facet, groups in given.groups.items():
+        place = everyone.columns.get_loc(facet)
+        for statistic, numbers in columns.items():
+            of_facet = (each[:, place] for each in numbers)
+            parts.append(_rows(table, facet, groups.columns, statistic, *of_facet))
+        even = retrieval.intervals(groups.to_numpy(), "entropy", units, n_resamples, rng)
+        numbers = (each[:, None] for each in (even.estimate, even.low, even.high))
+        parts.append(_rows(table, facet, ["all"], "entropy", *numbers))
     labels = {"study": STUDY, "model": model.name, "revision": model.revision}
     labels |= {"profile": given.profile, "dataset": given.dataset}
-    return tidy(scores, **labels, n=len(given.people), seed=seed)
+    return tidy(pandas.concat(parts, ignore_index=True), **labels, n=len(given.people), seed=seed)
 
 
-def _tidy(table, facet, names, statistic, value, low, high, p_value) -> pandas.DataFrame:
-    """Return the rows of a statistic: words outside, groups inside."""
-    adjusted = np.full(p_value.shape, np.nan)
-    if np.isfinite(p_value).all():
-        adjusted = _adjusted(p_value)
-    words_ = table.loc[table.index.repeat(len(names)), ["word", "bias_type", "kind"]]
-    columns = {
-        "test": words_["word"].to_numpy(),
-        "level": facet,
-        "bias_type": words_["bias_type"].to_numpy(),
-        "kind": words_["kind"].to_numpy(),
-        "group": np.tile(np.asarray(names, dtype=object), len(table)),
-        "statistic": statistic,
+def _of_groups(retrieval: Retrieval, members, units, ddof: int, n_resamples: int, rng):
+    """Return value, low, high and p-value, (k, g) each, of the statistics that a group has."""
+    seed = rng.integers(2**32)
+    c_asc = c_asc_intervals(retrieval.similarities, members, units, ddof, n_resamples, seed)
+    share = retrieval.intervals(members, "share", units, n_resamples, rng)
+    for bounds in (*c_asc[1:], share.low, share.high):
+        bounds[:, members.sum(axis=0) < 2] = np.nan
+    top = retrieval.ranking[:, : retrieval.k]
+    composition = caption_association.top_k_composition(top, members)
+    chance = caption_association.representation(composition).p_value
+    return {
+        "c_asc": (*c_asc, welch_p_values(retrieval.similarities, members)),
+        "share": (share.estimate, share.low, share.high, chance),
+        "skew": (caption_association.skew_at_k(composition, smoothing=1.0),),
     }
+
+
+def _rows(table, facet, groups, statistic, value, low=np.nan, high=np.nan, p_value=None):
+    """Return the scores of a statistic: words outside, groups inside."""
+    words_ = table[["word", "bias_type", "kind"]].rename(columns={"word": "test"})
+    rows = words_.loc[words_.index.repeat(len(groups))].reset_index(drop=True)
+    nothing = np.full(value.shape, np.nan)
+    adjusted = nothing if p_value is None else _adjusted(p_value)
     numbers = {"value": value, "low": low, "high": high}
-    numbers |= {"p_value": p_value, "p_adjusted": adjusted}
-    return pandas.DataFrame(columns | {key: each.ravel() for key, each in numbers.items()})
+    numbers |= {"p_value": nothing if p_value is None else p_value, "p_adjusted": adjusted}
+    return rows.assign(
+        level=facet,
+        group=np.tile(np.asarray(groups, dtype=object), len(table)),
+        statistic=statistic,
+        **{name: np.broadcast_to(each, value.shape).ravel() for name, each in numbers.items()},
+    )
 
 
 def _adjusted(p_values: np.ndarray) -> np.ndarray:
@@ -627,12 +520,6 @@ def c_asc_intervals(similarities: np.ndarray, members, units, ddof: int, n_resam
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 
-def _resampled(found: Retrieval, members, units, statistic: str, n_resamples: int, rng):
-    return inference.bootstrap_top_k(
-        found.ranking, members, found.k, statistic, units, n_resamples=n_resamples, rng=rng
-    )
-
-
 def audit(
     given: Inputs,
     *,
@@ -648,10 +535,10 @@ def audit(
     """
     model, table = model or load_model(given), given.words
     image = embed_images(model, given.portraits, store)
-    text = embed_texts(model, given.spelt(table["caption"]), store)
-    found = retrieve(text, image, given.k)
-    scores = score(found, given, table, model, n_resamples=n_resamples, seed=seed)
-    return Audit(given, model, table, found, scores)
+    text = embed_texts(model, given.model_case(table["caption"]), store)
+    retrieval = retrieve(text, image, given.k)
+    scores = score(retrieval, given, table, model, n_resamples=n_resamples, seed=seed)
+    return Audit(given, model, table, retrieval, scores)
 
 
 def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -682,24 +569,17 @@ def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     array([[0.0705]])
     """
     scores = np.asarray(similarities, dtype=np.float64)
-    inside = np.asarray(members, dtype=bool)
-    rounding = (4 * np.finfo(float).eps * np.abs(scores).max(axis=1)) ** 2
-    found = np.empty((len(scores), inside.shape[1]))
-    for column, own in enumerate(inside.T):
-        sides = [scores[:, own], scores[:, ~own]]
-        apart = sides[0].mean(axis=1) - sides[1].mean(axis=1)
-        errors, freedoms = [], []
-        for side in sides:
-            n = side.shape[1]
-            variance = side.var(axis=1) * n / (n - 1) if n > 1 else np.full(len(side), np.nan)
-            errors.append(np.where(variance <= rounding, 0.0, variance) / n)
-            freedoms.append(n - 1)
-        error = errors[0] + errors[1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(apart**2 <= 4 * rounding, 0.0, np.abs(apart)) / np.sqrt(error)
-            freedom = error**2 / sum(e**2 / f for e, f in zip(errors, freedoms, strict=True))
-        found[:, column] = 2 * stats.t.sf(t, np.where(error > 0, freedom, 1.0))
-    return np.nan_to_num(found, nan=1.0)
+    scores = scores - scores[:, :1]  # So that equal scores are exactly 0 apart.
+    p_values = np.ones((len(scores), members.shape[1]))
+    for column, own in enumerate(np.asarray(members, dtype=bool).T):
+        if 1 < own.sum() < len(own) - 1:
+            sides = (scores[:, own], scores[:, ~own])
+            moments = (
+                (side.mean(axis=1), side.std(axis=1, ddof=1), side.shape[1]) for side in sides
+            )
+            test = stats.ttest_ind_from_stats(*itertools.chain(*moments), equal_var=False)
+            p_values[:, column] = np.nan_to_num(test.pvalue, nan=1.0)
+    return p_values
 
 
 def unit_means(
@@ -745,12 +625,12 @@ def unit_means(
     return np.add.reduceat(scores, first, axis=1) / sizes, belongs[first]
 
 
-def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.DataFrame:
+def rejections(retrieval: Retrieval, given: Inputs, level: float = 0.05) -> pandas.DataFrame:
     """Return how many tests of C-ASC reject, by facet and by what counts as a unit.
 
     Parameters
     ----------
-    found, given
+    retrieval, given
         Of a run.
     level
         Of the tests.
@@ -763,25 +643,21 @@ def rejections(found: Retrieval, given: Inputs, level: float = 0.05) -> pandas.D
         *uncorrected* and *corrected* (Benjamini and Yekutieli, over words and groups; two groups
         share one test of a word, which is corrected once and counted for each).
     """
-    ways = {"portraits": np.arange(len(given.people))}
+    units = {"portraits": np.arange(len(given.people))}
     if len(np.unique(given.units)) < len(given.people):
-        ways[given.unit_name] = given.units
+        units[given.unit_name] = given.units
     rows = []
-    for facet, members in given.groups.items():
-        for name, units in ways.items():
-            means, belongs = unit_means(found.similarities, members.to_numpy(), units)
-            p_values = welch_p_values(means, belongs)
-            adjusted = _adjusted(p_values)
-            rows.append(
-                {"facet": facet, "unit": name, "n": len(belongs), "tests": p_values.size,
-                 "uncorrected": int((p_values < level).sum()),
-                 "corrected": int((adjusted < level).sum())}
-            )  # fmt: skip
-    return pandas.DataFrame(rows)
+    for (facet, members), (name, numbers) in itertools.product(given.groups.items(), units.items()):
+        means, belongs = unit_means(retrieval.similarities, members.to_numpy(), numbers)
+        p_values = welch_p_values(means, belongs)
+        counts = [int((each < level).sum()) for each in (p_values, _adjusted(p_values))]
+        rows.append((facet, name, len(belongs), p_values.size, *counts))
+    names = ["facet", "unit", "n", "tests", "uncorrected", "corrected"]
+    return pandas.DataFrame(rows, columns=names)
 
 
 def erasure(
-    found: Retrieval,
+    retrieval: Retrieval,
     members: pandas.DataFrame,
     table: pandas.DataFrame,
     below: float = ERASED,
@@ -793,12 +669,12 @@ def erasure(
 
     Parameters
     ----------
-    found
+    retrieval
         As of :func:`retrieve`.
     members
         A facet's groups, as of :attr:`Inputs.groups`.
     table
-        The words, in the order of ``found``.
+        The words, in the order of ``retrieval``.
     below
         Hardly: a share below this part of the group's share in the data set.
     n_resamples, seed
@@ -814,98 +690,25 @@ def erasure(
         have the group hardly retrieved, with *low* and *high*; *by_chance*, how many would be if
         k portraits were drawn at random for each; *n*, of how many words.
     """
-    interval = _resampled(
-        found, members.to_numpy(), units, "ratio", n_resamples, np.random.default_rng(seed)
-    )
+    rng = np.random.default_rng(seed)
+    interval = retrieval.intervals(members.to_numpy(), "ratio", units, n_resamples, rng)
     sizes = members.sum().to_numpy()
     below = below * (1 - 1e-12)  # A ratio of just this much is not below, however it rounds.
-    limit = np.ceil(below * found.k * sizes / len(members)) - 1
-    chance = stats.hypergeom.cdf(limit, len(members), sizes, found.k)
-    rows = []
+    limit = np.ceil(below * retrieval.k * sizes / len(members)) - 1
+    chance = stats.hypergeom.cdf(limit, len(members), sizes, retrieval.k)
+    tables = []
     for name in ["all", *dict.fromkeys(table["bias_type"])]:
-        chosen = (
-            np.ones(len(table), bool) if name == "all" else (table["bias_type"] == name).to_numpy()
-        )
-        counts = (interval.values[:, chosen] < below).sum(axis=1)
-        low, high = np.quantile(counts, [0.025, 0.975], axis=0)
-        words_ = (interval.estimate[chosen] < below).sum(axis=0)
-        for column, group in enumerate(members):
-            rows.append(
-                {"bias_type": name, "group": group, "words": int(words_[column]),
-                 "low": low[column], "high": high[column],
-                 "by_chance": chosen.sum() * chance[column], "n": int(chosen.sum())}
-            )  # fmt: skip
-    return pandas.DataFrame(rows)
-
-
-def sensitivity(
-    model: Any,
-    given: Inputs,
-    table: pandas.DataFrame,
-    found: Retrieval,
-    other_images: Mapping[str, np.ndarray] | None = None,
-    store: runtime.Store | None = None,
-) -> pandas.DataFrame:
-    """Return how far the scores move when one open choice is made in another way.
-
-    Parameters
-    ----------
-    model, given, table
-        Of the run.
-    found
-        Its retrieval, made with the paper's template and k.
-    other_images
-        Embeddings of the same people in other crops, by name.
-    store
-        Of embeddings.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a choice and setting: *statistic* (C-ASC of women, or their share among the
-        retrieved); *rank correlation* with the run's own, over words; *mean change* and *largest
-        change*, in the statistic's unit; *top 10 kept*, how many of the ten words highest for
-        women stay among the ten; *n* words.
-    """
-    women = given.groups["gender"][[given.gender[0]]].to_numpy()
-    base = caption_association.c_asc(found.similarities, women)[:, 0]
-    rows = [
-        _moved("ddof", "0", base, caption_association.c_asc(found.similarities, women, 0)[:, 0])
-    ]
-    image = embed_images(model, given.portraits, store)
-    for name, template in TEMPLATES.items():
-        texts = [template.format(a=stimuli.indefinite_article(w), word=w) for w in table["word"]]
-        text = embed_texts(model, given.spelt(texts), store)
-        other = caption_association.c_asc(text @ image.T, women)[:, 0]
-        rows.append(_moved("template", name, base, other))
-    text = embed_texts(model, given.spelt(table["caption"]), store)
-    for name, images in (other_images or {}).items():
-        other = caption_association.c_asc(text @ images.T, women)[:, 0]
-        rows.append(_moved("crop", name, base, other))
-    share = _share_of(found.ranking, women, found.k)
-    for k in sorted({max(1, found.k // 4), found.k // 2, 2 * found.k} - {found.k, 0}):
-        if k <= found.ranking.shape[1]:
-            rows.append(_moved("k", str(k), share, _share_of(found.ranking, women, k), "share"))
-    return pandas.DataFrame(rows)
-
-
-def _share_of(ranking: np.ndarray, members: np.ndarray, k: int) -> np.ndarray:
-    return caption_association.top_k_composition(ranking[:, :k], members).shares[:, 0]
-
-
-def _moved(choice: str, setting: str, base, other, statistic: str = "C-ASC") -> dict:
-    highest = [set(np.argsort(-values, kind="stable")[:10]) for values in (base, other)]
-    change = np.abs(other - base)
-    return {
-        "choice": choice,
-        "setting": setting,
-        "statistic": statistic,
-        "rank correlation": stats.spearmanr(base, other).statistic,
-        "mean change": change.mean(),
-        "largest change": change.max(),
-        "top 10 kept": len(highest[0] & highest[1]),
-        "n": len(base),
-    }
+        chosen = (table["bias_type"] == name).to_numpy() | (name == "all")
+        resampled = (interval.values[:, chosen] < below).sum(axis=1)
+        low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+        counts = {
+            "words": (interval.estimate[chosen] < below).sum(axis=0),
+            "low": low,
+            "high": high,
+        }
+        counts |= {"by_chance": chosen.sum() * chance, "n": int(chosen.sum())}
+        tables.append(pandas.DataFrame({"bias_type": name, "group": members.columns} | counts))
+    return pandas.concat(tables, ignore_index=True)
 
 
 def source_of_bias(
@@ -966,101 +769,9 @@ def pronoun_counts(shares: pandas.DataFrame) -> pandas.DataFrame:
             "Table 1 is of the pronouns of women and men: count with groups named 'female' and "
             f"'male', in this order; these are {', '.join(groups) or 'others'}"
         )
-    there = shares[shares["n"] > 0]
+    counted = shares[shares["n"] > 0]
     ends = {"": ("share", "share"), " low": ("low", "high"), " high": ("high", "low")}
-    table = {"word": there["word"].str.lower(), "images": there["n"].astype(int)}
+    table = {"word": counted["word"].str.lower(), "images": counted["n"].astype(int)}
     for name, (women, men) in ends.items():
-        table |= {f"female{name}": 100 * there[women], f"male{name}": 100 * (1 - there[men])}
+        table |= {f"female{name}": 100 * counted[women], f"male{name}": 100 * (1 - counted[men])}
     return pandas.DataFrame(table).reset_index(drop=True)
-
-
-COST = {
-    "images": fairface.SPLITS["train"],
-    "cpu_seconds": 9.21,
-    "cpu_batch": 4,
-    "image_gflop": 335.0,
-    "efficiency": 0.3,
-    "peaks": {
-        ("T4", "float32"): 8.1,
-        ("T4", "float16"): 65.0,
-        ("H100", "float32"): 67.0,
-        ("H100", "bfloat16"): 989.0,
-    },
-}
-"""What the estimate reckons with. Measured: seconds of a batch of four pictures by ViT-H/14 at full
-size with random weights, one CPU thread (full_size.csv of the benchmarks). Stated by makers: dense
-peaks of T4 and H100 SXM, in 10^12 operations a second; float32 is the default, and
-``BIASLIB_PRECISION`` chooses the other. Ours: 335 x 10^9 operations a picture (twice the
-multiplications of a ViT-H/14 with 257 tokens), and 30% of the peak.
-
-:meta hide-value:
-"""
-
-
-def cost(n_images: int = COST["images"]) -> pandas.DataFrame:
-    """Return how long embedding the portraits takes: measured on a CPU, estimated for two GPUs.
-
-    Examples
-    --------
-    >>> cost().round(1).values.tolist()[0]
-    ['one CPU thread', 'float32', 'measured', 0.4, 55.5]
-    """
-    rate = COST["cpu_batch"] / COST["cpu_seconds"]
-    rows = [("one CPU thread", "float32", "measured", rate)]
-    for (name, precision), peak in COST["peaks"].items():
-        rate = peak * 1e3 * COST["efficiency"] / COST["image_gflop"]
-        rows.append((name, precision, "estimate until measured", rate))
-    columns = ["device", "precision", "standing", "images a second"]
-    table = pandas.DataFrame(rows, columns=columns)
-    return table.assign(hours=n_images / table["images a second"] / 3600)
-
-
-def log_odds(shares: Sequence[float], n: Sequence[float]) -> np.ndarray:
-    """Return log-odds of shares of n, half a count added to either side, so that 0 and 1 have one.
-
-    Examples
-    --------
-    >>> log_odds([0.5, 1.0], [10, 10]).round(2).tolist()
-    [0.0, 3.04]
-    """
-    k = np.asarray(shares, dtype=float) * np.asarray(n, dtype=float)
-    return np.log((k + 0.5) / (np.asarray(n, dtype=float) - k + 0.5))
-
-
-def chance_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """Return Spearman's correlation with a 95% interval by Fisher's transformation.
-
-    Examples
-    --------
-    >>> [round(each, 2) for each in chance_correlation([1, 2, 3, 4, 5], [1, 2, 3, 5, 4])]
-    [0.9, 0.04, 0.99]
-    """
-    r = float(stats.spearmanr(x, y).statistic)
-    return r, *inference.rank_correlation_interval(r, len(x))
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Embed portraits and captions of a run into the store, and say how many there are."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--profile", choices=runtime.PROFILES, default=None)
-    parser.add_argument("--split", default="train")
-    parser.add_argument("--crop", default="0.25")
-    parser.add_argument("--portraits", type=int, default=30, help="planted: of each group")
-    parser.add_argument("--model", help="any dual encoder of the registry")
-    parser.add_argument("--checkpoint", help="folder, file or hub repository instead of its own")
-    parser.add_argument("--equal", action="store_true", help="paper: equally many of each group")
-    options = parser.parse_args(arguments)
-    given = inputs(
-        options.profile, n_per_cell=options.portraits, crop=options.crop, split=options.split,
-        model=options.model, checkpoint=options.checkpoint, equal=options.equal,
-    )  # fmt: skip
-    model = load_model(given)
-    n = len(embed_images(model, given.portraits))
-    texts = given.words["caption"]
-    n_texts = len(embed_texts(model, given.spelt(texts)))
-    number, processes_ = processes.which_process()
-    print(f"process {number + 1} of {processes_}: {n} portraits, {n_texts} captions in the store")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 r"""Study 4, VLStereoSet (Zhou, Lai and Jiang 2022): which of three captions does a model pick?
 
-Six models, nine ways of scoring: each as the paper did, ALBEF and FLAVA by other heads too.
+Six models, each scored as the paper did, ALBEF and FLAVA by other heads too: nine in all.
 Every image has a stereotypical, an anti-stereotypical and an irrelevant caption: n images take 3 n
 passes, and 4 n more for the shifts lmss and vlss (neutral captions, and these with a white image).
 What was scored is stored, so that a run that is killed goes on where it stopped.
@@ -39,16 +39,15 @@ from biaslib.studies.scores import tidy
 
 __all__ = [
     "HEADS",
-    "WAYS",
+    "MODEL_HEADS",
     "Inputs",
+    "ModelHead",
     "Run",
     "Scored",
-    "Way",
-    "averages",
     "caption_scores",
-    "gaps",
     "inputs",
     "load",
+    "missing_inputs",
     "over_selections",
     "paired_tests",
     "paper_inputs",
@@ -60,7 +59,6 @@ __all__ = [
     "shift_scores",
     "shifts",
     "strict",
-    "ties",
 ]
 
 STUDY = "zhou2022"
@@ -91,18 +89,12 @@ BOOTSTRAP = "bootstrap of triplets"
 SHARD, SHARD_OF_WRITERS = 64, 4
 """Images a shard of the store, which a kill may lose: fewer where a model writes, which is slow."""
 
-LEFT_OUT = (
-    CapabilityError,
-    CheckpointError,
-    FileNotFoundError,
-    ImportError,
-    NothingFoundError,
-)
-"""Errors for which a way is left out and named, of a model or its detector; others are raised."""
+LEFT_OUT = (CapabilityError, CheckpointError, FileNotFoundError, ImportError, NothingFoundError)
+"""Errors for which a model is left out and named, its own or its detector's; others are raised."""
 
 
 @dataclass(frozen=True)
-class Way:
+class ModelHead:
     """A model and what its captions are scored by.
 
     Attributes
@@ -129,18 +121,18 @@ class Way:
         return self.model if self.as_in_paper else f"{self.model}, {HEADS[self.head]}"
 
 
-WAYS = (
-    Way("VisualBERT", "matching", True, "visualbert", "visualbert"),
-    Way("LXMERT", "matching", True, "lxmert", "lxmert"),
-    Way("ViLT", "matching", True, "vilt", "vilt-itm"),
-    Way("CLIP", "contrastive", True, "clip", "clip"),
-    Way("ALBEF", "contrastive", True, "albef", "albef"),
-    Way("FLAVA", "contrastive", True, "flava", "flava"),
-    Way("ALBEF", "matching", False, "albef", "albef"),
-    Way("FLAVA", "matching", False, "flava", "flava"),
-    Way("FLAVA", "unimodal", False, "flava", "flava"),
+MODEL_HEADS = (
+    ModelHead("VisualBERT", "matching", True, "visualbert", "visualbert"),
+    ModelHead("LXMERT", "matching", True, "lxmert", "lxmert"),
+    ModelHead("ViLT", "matching", True, "vilt", "vilt-itm"),
+    ModelHead("CLIP", "contrastive", True, "clip", "clip"),
+    ModelHead("ALBEF", "contrastive", True, "albef", "albef"),
+    ModelHead("FLAVA", "contrastive", True, "flava", "flava"),
+    ModelHead("ALBEF", "matching", False, "albef", "albef"),
+    ModelHead("FLAVA", "matching", False, "flava", "flava"),
+    ModelHead("FLAVA", "unimodal", False, "flava", "flava"),
 )
-"""The ways of the study: six as in the paper, and by other heads.
+"""Models with the heads that score captions: six as in the paper, and by other heads.
 
 The paper "used only FLAVA's unimodal encoders", which may mean their contrastive vectors or those
 before the projection: both are here.
@@ -198,11 +190,11 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of one way.
+    """The scores of one model by one head.
 
     Attributes
     ----------
-    way
+    model_head
         Which.
     revision
         Of the weights.
@@ -217,7 +209,7 @@ class Scored:
         What could not be scored, and why.
     """
 
-    way: Way
+    model_head: ModelHead
     revision: str
     original: np.ndarray
     neutral: np.ndarray
@@ -228,16 +220,16 @@ class Scored:
 
 @dataclass(frozen=True)
 class Run:
-    """All ways on one set of inputs.
+    """All models on one set of inputs.
 
     Attributes
     ----------
     inputs
         What was scored.
     scored
-        Scores by the way's label.
+        Scores by the label of model and head.
     skipped
-        What could not be run: way and reason.
+        What could not be run: model and reason.
     """
 
     inputs: Inputs
@@ -247,8 +239,9 @@ class Run:
     @property
     def weights(self) -> dict[str, str]:
         """Revision by model, for the stamp: in ``paper`` by its name in the registry."""
-        named = "paper" if self.inputs.profile == "paper" else "model"
-        return {getattr(each.way, named): each.revision for each in self.scored.values()}
+        in_paper = self.inputs.profile == "paper"
+        heads = ((scored.model_head, scored.revision) for scored in self.scored.values())
+        return {head.paper if in_paper else head.model: revision for head, revision in heads}
 
 
 # What is shown and said
@@ -289,28 +282,19 @@ def paper_inputs(folder: str | Path | None = None) -> Inputs:
         If the table is not sound or no image is there.
     """
     folder = data_folder("vlstereoset") if folder is None else Path(folder)
-    read = vlstereoset.released(folder)
-    links = vlstereoset.found_links(read.table, folder)
-    place = folder / vlstereoset.IMAGES
-    kept = vlstereoset.with_images(read.table, links, place).reset_index(drop=True)
+    released = vlstereoset.released(folder)
+    kept, coverage = vlstereoset.with_images(released.table, folder)
+    kept = kept.reset_index(drop=True)
     return Inputs(
-        table=kept.join(_neutral(kept)),
+        table=kept.join(vlstereoset.neutralised(kept)[[*NEUTRAL, LEFT]]),
         images=pictures(kept["path"].tolist()),
         white=pictures([np.full((224, 224, 3), 255, np.uint8)]),
         profile="paper",
         dataset="VLStereoSet",
-        checksum=read.sha256[:12],
-        links=vlstereoset.coverage(read.table, kept, links),
+        checksum=released.sha256[:12],
+        links=coverage,
         balance=True,
     )
-
-
-def _neutral(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the neutral captions of the rows whose captions name their target, maybe of none."""
-    try:
-        return vlstereoset.neutralised(table)[[*NEUTRAL, LEFT]]
-    except DataError:
-        return pandas.DataFrame(columns=[*NEUTRAL, LEFT], dtype=object)
 
 
 def selected(given: Inputs, seed: int = 0) -> np.ndarray:
@@ -329,7 +313,7 @@ def selected(given: Inputs, seed: int = 0) -> np.ndarray:
     return given.table.index.get_indexer(drawn.index)
 
 
-def gaps(given: Inputs) -> pandas.DataFrame:
+def missing_inputs(given: Inputs) -> pandas.DataFrame:
     """Return what cannot be computed of these images, and why; no row if nothing is missing.
 
     Returns
@@ -341,28 +325,27 @@ def gaps(given: Inputs) -> pandas.DataFrame:
     released = [] if given.links is None else [*given.links["category"].iloc[:-1]]
     names = list(dict.fromkeys([*counts.index, *released]))
     counts = counts.reindex(index=names, columns=PAIR, fill_value=0)
+    undefined, unbalanced = "vlbs and ivlas are not defined; ", "no balanced selection has it"
     rows = [
-        (each.Index, f"{each[1]} {PAIR[0]}, {each[2]} {PAIR[1]}", _without(each[2]))
-        for each in counts.itertuples()
-        if not (each[1] and each[2])
+        (category, f"{stereo} {PAIR[0]}, {anti} {PAIR[1]}", undefined * (not anti) + unbalanced)
+        for category, stereo, anti in counts.itertuples()
+        if not (stereo and anti)
     ]
     without = int(given.table[NEUTRAL].isna().any(axis=1).sum())
     if without:
         here = f"{without} of {len(given.table)} rows without neutral captions"
         rows.append(("all", here, "they have no lmss and no vlss"))
-    told = ~strict(given)
-    if told.any():
+    gendered = ~strict(given)
+    if gendered.any():
         n = int((given.table["category"] == "gender").sum())
-        here = f"{told.sum()} of {n} rows whose neutral captions still say a gender"
+        here = f"{gendered.sum()} of {n} rows whose neutral captions still say a gender"
         rows.append(("gender", here, "lmss and vlss are summarised without them, and with"))
     return pandas.DataFrame(rows, columns=["category", "here", "what follows"])
 
 
 def strict(given: Inputs) -> np.ndarray:
     """Return which rows of the inputs have no neutral caption that says a gender, (n,)."""
-    if LEFT not in given.table:
-        return np.ones(len(given.table), bool)
-    return ~given.table[LEFT].eq(True).to_numpy()
+    return ~given.table.reindex(columns=[LEFT])[LEFT].eq(True).to_numpy()
 
 
 def _in_selection(given: Inputs) -> np.ndarray:
@@ -373,17 +356,12 @@ def _in_selection(given: Inputs) -> np.ndarray:
         return np.zeros(len(given.table), bool)
 
 
-def _without(n_anti: int) -> str:
-    undefined = "" if n_anti else "vlbs and ivlas are not defined; "
-    return f"{undefined}no balanced selection has it"
-
-
 # Scoring
 
 
-def load(way: Way, profile: str | None = None, **world: Any) -> Any:
-    """Load the model of a way; ``world`` is dose, seed and planted_in of a planted checkpoint."""
-    name = way.paper if profile == "paper" else way.planted
+def load(model_head: ModelHead, profile: str | None = None, **world: Any) -> Any:
+    """Load a model; ``world`` is dose, seed and planted_in of a planted checkpoint."""
+    name = model_head.paper if profile == "paper" else model_head.planted
     return models.load(name, profile=profile, **world)
 
 
@@ -424,32 +402,33 @@ def caption_scores(
     if len(texts) != len(images):
         raise ValueError(f"there are {len(images)} images for {len(texts)} rows of captions")
 
-    def ask(which: Sequence[int], shown: Pictures) -> np.ndarray:
-        return _scores_of(model, head, shown, [texts[at] for at in which])
+    def ask(rows: Sequence[int], part: Pictures) -> np.ndarray:
+        return _scores_of(model, head, part, [texts[row] for row in rows])
 
     if store is None:
         return ask(range(len(texts)), images)
-    said = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
+    hashes = [hashlib.sha256(json.dumps(row).encode()).hexdigest() for row in texts]
     size = SHARD_OF_WRITERS if LIKELIHOOD in getattr(model, "capabilities", ()) else SHARD
     settings = {"store": store, "shard_size": size, "head": head, "captions": len(texts[0])}
-    return stored.answers(model, "caption scores", ask, texts=said, images=images, **settings)
+    return stored.cached_outputs(
+        model, "caption scores", ask, texts=hashes, images=images, **settings
+    )
 
 
 def _scores_of(model: Any, head: str, images: Any, texts: list[list[str]]) -> np.ndarray:
     if head == "matching":
         return np.asarray(model.match(images, texts), dtype=np.float64)
-    said = list(dict.fromkeys(itertools.chain.from_iterable(texts)))
+    once = list(dict.fromkeys(itertools.chain.from_iterable(texts)))
     option = {"encoder": head} if head == "unimodal" else {}
-    vectors = _unit(model.encode_text(said, **option))
-    shown = _unit(model.encode_image(images, **option))
-    if vectors.shape[1] != shown.shape[1]:
+    of_texts = _unit(model.encode_text(once, **option))
+    of_images = _unit(model.encode_image(images, **option))
+    if of_texts.shape[1] != of_images.shape[1]:
         raise CapabilityError(
-            f"{model.name}'s {head} vectors have {vectors.shape[1]} numbers for a text and "
-            f"{shown.shape[1]} for an image: they have no cosine"
+            f"{model.name}'s {head} vectors have {of_texts.shape[1]} numbers for a text and "
+            f"{of_images.shape[1]} for an image: they have no cosine"
         )
-    place = {text: at for at, text in enumerate(said)}
-    rows = [[place[text] for text in row] for row in texts]
-    return np.einsum("ncd,nd->nc", vectors[np.array(rows)], shown)
+    rows = [[once.index(text) for text in row] for row in texts]
+    return np.einsum("ncd,nd->nc", of_texts[np.array(rows)], of_images)
 
 
 def _unit(vectors: Any) -> np.ndarray:
@@ -458,89 +437,92 @@ def _unit(vectors: Any) -> np.ndarray:
 
 
 def run(
-    ways: Iterable[Way],
+    model_heads: Iterable[ModelHead],
     given: Inputs,
-    loader: Callable[[Way], Any] | None = None,
+    loader: Callable[[ModelHead], Any] | None = None,
     store: Store | None = None,
 ) -> Run:
-    """Score all captions in all ways, as far as models can.
+    """Score all captions by all models, as far as they can.
 
     Parameters
     ----------
-    ways
-        Which; see :data:`WAYS`.
+    model_heads
+        Which; see :data:`MODEL_HEADS`.
     given
         Images and captions.
     loader
-        Takes a way and returns its model; by default :func:`load` in the inputs' profile.
+        Takes one of them and returns its model; by default :func:`load` in the inputs' profile.
     store
         Where scores are kept.
 
     Raises
     ------
     CapabilityError
-        If no way can be run; the message counts them and gives every reason.
+        If none can be run; the message counts them and gives every reason.
 
     Notes
     -----
-    A way is left out and named where its model or detector is not there, the model lacks what the
-    way needs, or the detector finds nothing in an image. Any other error is raised.
+    A model is left out and named where it or its detector is not there, it lacks what the head
+    needs, or the detector finds nothing in an image. Any other error is raised.
     """
     loader = loader or functools.partial(load, profile=given.profile)
-    scored, skipped, ways = {}, [], list(ways)
-    ready = given.images.has_regions
-    shown = given if ready else replace(given, images=Decoded(given.images))
-    for way in progress(ways, "models"):
+    scored, skipped, model_heads = {}, [], list(model_heads)
+    images = given.images if given.images.has_regions else Decoded(given.images)
+    for model_head in progress(model_heads, "models"):
+        label = model_head.label
         try:
-            scored[way.label] = each = score_inputs(loader(way), way, shown, store)
-            skipped += [(f"{way.label}, vlss", each.note)] if each.note else []
+            model = loader(model_head)
+            scored[label] = score_inputs(model, model_head, replace(given, images=images), store)
+            skipped += [(f"{label}, vlss", note) for note in [scored[label].note] if note]
         except LEFT_OUT as error:
-            skipped.append((way.label, " ".join(str(error).split())))
+            skipped.append((label, " ".join(str(error).split())))
     if not scored:
         reasons = "; ".join(f"{label}: {reason}" for label, reason in skipped)
-        raise CapabilityError(f"none of {len(ways)} models can be scored ({reasons})")
+        raise CapabilityError(f"none of {len(model_heads)} models can be scored ({reasons})")
     return Run(given, scored, pandas.DataFrame(skipped, columns=["model", "reason"]))
 
 
-def score_inputs(model: Any, way: Way, given: Inputs, store: Store | None = None) -> Scored:
-    """Score the captions of all images, and the neutral ones, in one way."""
-    score = functools.partial(caption_scores, model, way.head, store=store)
+def score_inputs(
+    model: Any, model_head: ModelHead, given: Inputs, store: Store | None = None
+) -> Scored:
+    """Score the captions of all images, and the neutral ones, by one model and head."""
+    score = functools.partial(caption_scores, model, model_head.head, store=store)
     table = given.table
     original = score(given.images, table[CAPTIONS].to_numpy().tolist())
     neutral, white = (np.full((len(table), 2), np.nan) for _ in range(2))
     rows, note = np.flatnonzero(table[NEUTRAL].notna().all(axis=1)), ""
     if len(rows):
-        said = [tuple(pair) for pair in table[NEUTRAL].iloc[rows].to_numpy()]
-        neutral[rows] = score(given.images.part(rows), said)
-        once = list(dict.fromkeys(said))
+        pairs = [tuple(pair) for pair in table[NEUTRAL].iloc[rows].to_numpy()]
+        neutral[rows] = score(given.images.part(rows), pairs)
+        once = list(dict.fromkeys(pairs))
         try:
             blank = score(given.white.part([0] * len(once)), once)
-            white[rows] = blank[[once.index(pair) for pair in said]]
+            white[rows] = blank[[once.index(pair) for pair in pairs]]
         except NothingFoundError:
             note = "the detector finds no region in a white image"
-    scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
-    return Scored(way, str(model.revision), original, neutral, white, float(scale), note)
+    scale = getattr(model, "scale", 1.0) if model_head.head != "matching" else 1.0
+    return Scored(model_head, str(model.revision), original, neutral, white, float(scale), note)
 
 
 # vlrs, vlbs, ivlas
 
 
 def selection_scores(
-    found: Run,
+    run: Run,
     rows: Sequence[int] | None = None,
     policy: str = "split",
     per_target: bool = False,
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> pandas.DataFrame:
-    """Return vlrs, vlbs and ivlas of all ways, overall and by category, as tidy scores.
+    """Return vlrs, vlbs and ivlas of all models, overall and by category, as tidy scores.
 
     Intervals resample triplets of captions, or target terms where these are averaged over; of one
     triplet there is none. Of a category without an anti-stereotypical image vlbs and ivlas are NaN.
 
     Parameters
     ----------
-    found
+    run
         What :func:`run` returned.
     rows
         Places of the rows to use, such as :func:`selected` gives them; None for all.
@@ -554,14 +536,15 @@ def selection_scores(
     Returns
     -------
     pandas.DataFrame
-        Tidy scores, one row a way, category (*test*) and statistic; *level*, what is averaged over;
-        *n* images; *head*, *count*, *tied* and *method*.
+        Tidy scores, one row a model, category (*test*) and statistic; *level*, what is averaged
+        over; *n* images; *head*, *count*, *tied* and *method*.
     """
-    places = np.arange(len(found.inputs.table)) if rows is None else np.asarray(rows)
-    table, anti = found.inputs.table.iloc[places], found.inputs.anti[places]
+    places = np.arange(len(run.inputs.table)) if rows is None else np.asarray(rows)
+    table, anti = run.inputs.table.iloc[places], run.inputs.anti[places]
+    units = table["target" if per_target else "triplet"].astype(str).tolist()
     every = []
-    for scored in found.scored.values():
-        sets = caption_selection.selection_scores(
+    for scored in run.scored.values():
+        by_category = caption_selection.selection_scores(
             scored.original[places],
             anti,
             table["category"].tolist(),
@@ -571,49 +554,36 @@ def selection_scores(
             require_relevant=False,
             require_anti=False,
         )
-        units = table["target" if per_target else "triplet"].astype(str).tolist()
-        for category, each in sets.items():
+        labels = {"model": scored.model_head.label, "revision": scored.revision}
+        labels |= {"head": scored.model_head.head}
+        for category, scores in by_category.items():
             for name in ("vlrs", "vlbs", "ivlas"):
-                labels = {"model": scored.way.label, "revision": scored.revision}
-                labels |= {"test": category, "head": scored.way.head}
-                every.append(labels | _selection_row(each, name, units, n_resamples, seed))
-    labels = {"profile": found.inputs.profile, "dataset": found.inputs.dataset}
+                row = _selection_row(scores, name, units, n_resamples, seed)
+                every.append(labels | {"test": category} | row)
     level = "target terms" if per_target else "images"
-    return tidy(every, study=STUDY, level=level, **labels)
+    labels = {"profile": run.inputs.profile, "dataset": run.inputs.dataset, "level": level}
+    return tidy(every, study=STUDY, **labels)
 
 
 def _selection_row(scores, name: str, units: list, n_resamples: int, seed: int) -> dict[str, Any]:
     part = scores.vlbs if name == "vlbs" else scores.vlrs
+    row = {"statistic": name, **dict.fromkeys(("value", "low", "high"), np.nan)}
+    row |= {"n": part.denominator, "count": np.nan, "seed": seed, "tied": scores.n_tied}
     if name != "vlrs" and not scores.vlbs.denominator:
-        return _undefined(name, part.denominator, scores.n_tied, seed)
-    value = scores.ivlas if name == "ivlas" else part.value
-    low, high, method = np.nan, np.nan, "no interval"
+        return row | {"method": "not defined: no anti-stereotypical image"}
+    row |= {"value": part.value, "count": part.numerator, "method": "no interval"}
+    if name == "ivlas":
+        row |= {"value": scores.ivlas, "count": np.nan}
     if n_resamples:
-        drawn = inference.bootstrap_selection(
+        interval = inference.bootstrap_selection(
             scores, units, name, n_resamples=n_resamples, rng=seed
         )
-        low, high = drawn.low, drawn.high
-        method = BOOTSTRAP if np.isfinite(low) else method
-    return {
-        "statistic": name,
-        "value": value,
-        "low": low,
-        "high": high,
-        "n": part.denominator,
-        "count": np.nan if name == "ivlas" else part.numerator,
-        "seed": seed,
-        "tied": scores.n_tied,
-        "method": method,
-    }
+        row |= {"low": interval.low, "high": interval.high}
+        row["method"] = BOOTSTRAP if np.isfinite(interval.low) else row["method"]
+    return row
 
 
-def _undefined(name: str, n: int, tied: int, seed: int) -> dict[str, Any]:
-    nothing = dict.fromkeys(("value", "low", "high", "count"), np.nan)
-    method = "not defined: no anti-stereotypical image"
-    return nothing | {"statistic": name, "n": n, "seed": seed, "tied": tied, "method": method}
-
-
-def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
+def over_selections(run: Run, seeds: Iterable[int]) -> pandas.DataFrame:
     """Return vlrs, vlbs and ivlas of balanced selections by several seeds.
 
     The paper scored one balanced selection, and which images it had is not known. The spread over
@@ -622,58 +592,35 @@ def over_selections(found: Run, seeds: Iterable[int]) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row a way, selection, category and statistic: *model*, *test*, *statistic*, *value*,
+        One row a model, selection, category and statistic: *model*, *test*, *statistic*, *value*,
         *n* and *seed*.
     """
     tables = []
     for seed in seeds:
-        drawn = vlstereoset.balanced(found.inputs.table, seed)
-        places = found.inputs.table.index.get_indexer(drawn.index)
-        scores = selection_scores(found, places, n_resamples=0)
+        places = selected(replace(run.inputs, balance=True), seed)
+        scores = selection_scores(run, places, n_resamples=0)
         tables.append(scores[["model", "test", "statistic", "value", "n"]].assign(seed=seed))
     return pandas.concat(tables, ignore_index=True)
 
 
-def selection_range(found: Run, seeds: Iterable[int] = range(40)) -> pandas.DataFrame:
+def selection_range(run: Run, seeds: Iterable[int] = range(40)) -> pandas.DataFrame:
     """Return what the choice of balanced images can do: the scores' range over selections.
 
     Returns
     -------
     pandas.DataFrame
-        Tidy scores, one row a way, category and statistic: *level* ``balanced selections``;
+        Tidy scores, one row a model, category and statistic: *level* ``balanced selections``;
         *value*, the median, *low* and *high*, the 2.5% and 97.5% quantiles; *n* images.
     """
-    drawn = over_selections(found, seeds)
-    drawn = drawn[drawn["value"].notna()]
+    drawn = over_selections(run, seeds).dropna(subset="value")
     groups = drawn.groupby(["model", "test", "statistic"], sort=False)
     table = groups["value"].quantile([0.025, 0.5, 0.975]).unstack()
     table = table.set_axis(["low", "value", "high"], axis=1).assign(n=groups["n"].first())
-    revisions = {each.way.label: each.revision for each in found.scored.values()}
     table = table.reset_index()
-    labels = {"profile": found.inputs.profile, "dataset": found.inputs.dataset, "seed": 0}
-    labels |= {"revision": table["model"].map(revisions)}
-    return tidy(table, study=STUDY, level="balanced selections", **labels)
-
-
-def ties(found: Run) -> pandas.DataFrame:
-    """Return how many images are tied, and vlbs under the two ways of counting them."""
-    columns = {}
-    for policy in ("split", "anti-stereotype"):
-        scores = selection_scores(found, policy=policy, n_resamples=0)
-        overall = scores.query("test == 'overall' and statistic == 'vlbs'").set_index("model")
-        columns["tied"] = overall["tied"]
-        columns[f"vlbs, {policy}"] = overall["value"]
-    return pandas.DataFrame(columns).rename_axis("model").reset_index()
-
-
-def averages(found: Run) -> pandas.DataFrame:
-    """Return overall scores averaged over images, as the paper does, and over target terms."""
-    columns = {}
-    for per_target, name in ((False, "over images"), (True, "over target terms")):
-        scores = selection_scores(found, per_target=per_target, n_resamples=0)
-        kept = scores.query("test == 'overall'").set_index(["model", "statistic"])
-        columns[name] = kept["value"]
-    return pandas.DataFrame(columns).reset_index()
+    revisions = {label: scored.revision for label, scored in run.scored.items()}
+    labels = {"profile": run.inputs.profile, "dataset": run.inputs.dataset, "seed": 0}
+    labels |= {"revision": table["model"].map(revisions), "level": "balanced selections"}
+    return tidy(table, study=STUDY, **labels)
 
 
 def reference_models() -> pandas.DataFrame:
@@ -690,16 +637,16 @@ def reference_models() -> pandas.DataFrame:
 
 
 def paired_tests(
-    found: Run, statistic: str = "vlbs", n_resamples: int = 4_000, seed: int = 0
+    run: Run, statistic: str = "vlbs", n_resamples: int = 4_000, seed: int = 0
 ) -> pandas.DataFrame:
-    """Compare every two ways on the same images.
+    """Compare every two models on the same images.
 
     The difference of two percentages, with an interval that resamples triplets and a p-value that
     exchanges the two models within triplets at random; adjusted for the number of pairs (Holm).
 
     Parameters
     ----------
-    found
+    run
         What :func:`run` returned.
     statistic
         ``vlrs`` (all images) or ``vlbs`` (anti-stereotypical ones).
@@ -713,32 +660,24 @@ def paired_tests(
         with *p_low* and *p_high*, which enclose it, *adjusted*, *n*, *triplets*. No row where there
         is no image to compare on.
     """
-    shares = {label: _shares(found, each, statistic) for label, each in found.scored.items()}
-    keep = np.ones(len(found.inputs.table), bool) if statistic == "vlrs" else found.inputs.anti
-    units = np.unique(found.inputs.table["triplet"][keep], return_inverse=True)[1]
-    size = np.bincount(units).astype(float)
+    keep = np.ones(len(run.inputs.table), bool) if statistic == "vlrs" else run.inputs.anti
+    triplets = run.inputs.table["triplet"][keep]
+    units = np.unique(triplets, return_inverse=True)[1]
+    shares = {label: _shares(each, statistic)[keep] for label, each in run.scored.items()}
     rows = []
-    for first, second in itertools.combinations(shares, 2) if len(size) else ():
-        apart = np.bincount(units, shares[first][keep] - shares[second][keep])
-        mean = functools.partial(_ratio, apart, size)
-        interval = inference.bootstrap(
-            mean, [len(size)], limit=1.0, n_resamples=n_resamples, rng=seed
-        )
-        test = inference.sign_flip_test(apart, rng=seed)
-        values = (100 * interval.estimate, 100 * interval.low, 100 * interval.high)
-        values += (test.p_value, test.low, test.high)
-        rows.append((first, second, *values, int(keep.sum()), len(size)))
+    for first, second in itertools.combinations(shares, 2) if len(units) else ():
+        apart = shares[first] - shares[second]
+        interval = mean_interval(apart, triplets, n_resamples, seed, limit=1.0)
+        test = inference.sign_flip_test(np.bincount(units, apart), rng=seed)
+        values = (*(100 * each for each in interval), test.p_value, test.low, test.high)
+        rows.append((first, second, *values, len(units), units.max() + 1))
     names = ["first", "second", "difference", "low", "high", "p_value", "p_low", "p_high"]
     table = pandas.DataFrame(rows, columns=[*names, "n", "triplets"])
     adjusted = inference.adjust(table["p_value"], "holm") if len(table) else []
     return table.assign(adjusted=adjusted, statistic=statistic)
 
 
-def _ratio(total: np.ndarray, size: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return (total @ weights) / (size @ weights)
-
-
-def _shares(found: Run, scored: Scored, statistic: str) -> np.ndarray:
+def _shares(scored: Scored, statistic: str) -> np.ndarray:
     picked = caption_selection.picks(scored.original, "split", TOLERANCE)
     return picked[:, 0] if statistic == "vlbs" else 1 - picked[:, 2]
 
@@ -746,12 +685,12 @@ def _shares(found: Run, scored: Scored, statistic: str) -> np.ndarray:
 # lmss and vlss
 
 
-def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
+def shifts(run: Run, own_scale: bool = False) -> pandas.DataFrame:
     """Return lmss and vlss of every image with neutral captions.
 
     Parameters
     ----------
-    found
+    run
         What :func:`run` returned.
     own_scale
         Multiply cosines by the model's own factor before the softmax. False is the paper's: as
@@ -760,34 +699,34 @@ def shifts(found: Run, own_scale: bool = False) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row an image and way: *model*, *row*, *category*, *triplet*, *anti*, *chosen* (the
+        One row an image and model: *model*, *row*, *category*, *triplet*, *anti*, *chosen* (the
         stereotype is the highest of the three original captions), *balanced* (of the selection of
         :func:`selected`), *strict* (no neutral caption says a gender), *lmss*, *vlss* (NaN where a
         white image could not be scored), *scale*. No row where no image has neutral captions.
     """
-    table, tables = found.inputs.table, []
-    balanced, kept_strict = _in_selection(found.inputs), strict(found.inputs)
-    for label, scored in found.scored.items():
+    inputs, tables = run.inputs, [pandas.DataFrame(columns=SHIFTS)]
+    every = inputs.table[["category", "triplet"]].assign(
+        row=range(len(inputs.table)),
+        anti=inputs.anti,
+        balanced=_in_selection(inputs),
+        strict=strict(inputs),
+    )
+    for label, scored in run.scored.items():
         kept = np.isfinite(scored.neutral).all(axis=1)
         if not kept.any():
             continue
         scale = scored.scale if own_scale else 1.0
         original, neutral = (
-            caption_selection.two_way(each[kept], scale)
-            for each in (scored.original[:, :2], scored.neutral)
+            caption_selection.two_way(scores[kept], scale)
+            for scores in (scored.original[:, :2], scored.neutral)
         )
         chosen = caption_selection.picks(scored.original[kept], "split", TOLERANCE)[:, 0] == 1
         values = {"lmss": caption_selection.lmss(original, neutral).values, "vlss": np.nan}
         if np.isfinite(scored.white[kept]).all():
             white = caption_selection.two_way(scored.white[kept], scale)
             values["vlss"] = caption_selection.vlss(neutral, white).values
-        rows = table.loc[kept, ["category", "triplet"]].assign(
-            model=label, row=np.flatnonzero(kept), anti=found.inputs.anti[kept], chosen=chosen
-        )
-        rows = rows.assign(balanced=balanced[kept], strict=kept_strict[kept])
-        tables.append(rows.assign(scale=scale, **values))
-    nothing = pandas.DataFrame(columns=SHIFTS)
-    return pandas.concat(tables, ignore_index=True)[SHIFTS] if tables else nothing
+        tables.append(every[kept].assign(model=label, chosen=chosen, scale=scale, **values))
+    return pandas.concat(tables[1:] or tables, ignore_index=True)[SHIFTS]
 
 
 def shift_scores(
@@ -816,10 +755,10 @@ def shift_scores(
     Returns
     -------
     pandas.DataFrame
-        One row a way, score, subset and statistic (``mean``, ``% positive``): *model*, *test* (lmss
-        or vlss), *level* (the subset; ``gendered`` and ``chosen`` only where they differ from the
-        paper's), *statistic*, *value*, *low*, *high*, *n*, *method* of the interval. NaN where the
-        subset is empty.
+        One row a model, score, subset and statistic (``mean``, ``% positive``): *model*, *test*
+        (lmss or vlss), *level* (the subset; ``gendered`` and ``chosen`` only where they differ
+        from the paper's), *statistic*, *value*, *low*, *high*, *n*, *method* of the interval. NaN
+        where the subset is empty.
 
     Notes
     -----
@@ -839,19 +778,14 @@ def shift_scores(
         dict.fromkeys(table["model"]), subsets.items(), ("lmss", "vlss")
     ):
         of_model = part[(part["model"] == label) & part[name].notna()]
-        for statistic, values in _summaries(of_model[name]).items():
-            scale = {"within": (0.0, 100.0)} if statistic == "% positive" else {}
+        above = 100.0 * (of_model[name].to_numpy() > TOLERANCE)
+        summaries = {"mean": (of_model[name], {}), "% positive": (above, {"within": (0.0, 100.0)})}
+        for statistic, (values, scale) in summaries.items():
             bounds = mean_interval(values, of_model["triplet"], n_resamples, seed, **scale)
             method = BOOTSTRAP if np.isfinite(bounds[1]) else "no interval"
             rows.append((label, name, subset, statistic, *bounds, method, len(of_model)))
     names = ["model", "test", "level", "statistic", "value", "low", "high", "method", "n"]
     return pandas.DataFrame(rows, columns=names)
-
-
-def _summaries(values: pandas.Series) -> dict[str, np.ndarray]:
-    """Return what is averaged over images for each statistic."""
-    array = values.to_numpy()
-    return {"mean": array, "% positive": 100.0 * (array > TOLERANCE)}
 
 
 def mean_interval(
@@ -876,6 +810,11 @@ def mean_interval(
         return (np.nan,) * 3
     units = np.unique(triplets, return_inverse=True)[1]
     total, size = np.bincount(units, values), np.bincount(units).astype(float)
-    mean = functools.partial(_ratio, total, size)
-    found = inference.bootstrap(mean, [len(size)], n_resamples=n_resamples, rng=seed, **bounds)
-    return found.estimate, found.low, found.high
+    interval = inference.bootstrap(
+        lambda weights: (total @ weights) / (size @ weights),
+        [len(size)],
+        n_resamples=n_resamples,
+        rng=seed,
+        **bounds,
+    )
+    return interval.estimate, interval.low, interval.high

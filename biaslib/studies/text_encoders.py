@@ -6,6 +6,7 @@ give (the permutation test); is it larger than random attribute words would give
 thousands of random attribute sets).
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,17 +25,13 @@ __all__ = [
     "EmbeddedPool",
     "EmbeddedTest",
     "RandomAttributes",
-    "adjust_scores",
     "against_random",
-    "embed_pool",
     "embed_pools",
     "embed_tests",
-    "p_value_with_replacement",
     "random_attributes",
     "random_null",
     "run",
     "score",
-    "separability",
 ]
 
 LEVELS = ("word", "sentence", "contextual")
@@ -100,7 +97,7 @@ def embed_tests(
     tests: Sequence[str | stimuli.AssociationTest],
     level: str,
     store: Store | None = None,
-    kept: dict | None = None,
+    both: bool = False,
 ) -> list[EmbeddedTest]:
     """Embed several tests at one level; an item that they share is encoded once.
 
@@ -115,9 +112,9 @@ def embed_tests(
         ``word``, ``sentence`` or ``contextual``.
     store
         Where embeddings are kept; None keeps none.
-    kept
-        A dictionary, the same one in calls at the levels ``sentence`` and then ``contextual``:
-        the encoder's ``embed_sentences(texts, words)`` then gives both in one pass.
+    both
+        Keep both levels of sentences from one pass, if there is a store and the encoder has
+        ``embed_sentences(texts, words)``; each text then holds its word.
 
     Raises
     ------
@@ -127,20 +124,19 @@ def embed_tests(
         If the encoder cannot encode an item, or a test is of another level.
     """
     tests = [
-        stimuli.association_test(each, level) if isinstance(each, str) else each for each in tests
+        stimuli.association_test(test, level) if isinstance(test, str) else test for test in tests
     ]
-    for each in tests:
-        if each.level != level:
-            raise ValueError(f"the test {each.name} is at level {each.level}, not at {level}")
-    keys = sorted({item for test in tests for each in SETS for item in _items(test, each)})
-    texts, words = (list(column) for column in zip(*keys, strict=True))
-    rows = _embedded(encoder, texts, words, level, store, kept)
+    for test in tests:
+        if test.level != level:
+            raise ValueError(f"the test {test.name} is at level {test.level}, not at {level}")
+    keys = sorted({item for test in tests for role in SETS for item in _items(test, role)})
+    rows = _embedded(encoder, keys, level, store, both)
     place = {key: position for position, key in enumerate(keys)}
     return [
         EmbeddedTest(
             test.name,
             level,
-            {each: rows[[place[item] for item in _items(test, each)]] for each in SETS},
+            {role: rows[[place[item] for item in _items(test, role)]] for role in SETS},
             test.words,
             test.kinds,
         )
@@ -148,47 +144,31 @@ def embed_tests(
     ]
 
 
-def _shared_passes(encoder, levels: Iterable[str]) -> dict | None:
-    """Return a dictionary in which one level's pass over sentences leaves what another asks for.
-
-    None if the levels, or the encoder, have no pass in common.
-    """
-    both = {"sentence", "contextual"} <= set(levels)
-    return {} if both and hasattr(encoder, "embed_sentences") else None
+def _items(test: stimuli.AssociationTest, role: str) -> list[tuple[str, str]]:
+    """Return the items of a set with the word each carries."""
+    return list(zip(getattr(test, role), test.words[role], strict=True))
 
 
 def _embedded(
-    encoder,
-    texts: list[str],
-    words: list[str],
-    level: str,
-    store: Store | None,
-    kept: dict | None = None,
+    encoder, items: Sequence[tuple[str, str]], level: str, store: Store | None, both: bool
 ) -> np.ndarray:
-    def ask(which: Sequence[int], images: None = None) -> np.ndarray:
-        some, carried = [texts[at] for at in which], [words[at] for at in which]
-        pairs = list(zip(some, carried, strict=True))
-        if level == "contextual" and kept and all(pair in kept for pair in pairs):
-            return np.stack([kept.pop(pair) for pair in pairs])
-        if level == "sentence" and kept is not None:
-            rows, others = encoder.embed_sentences(some, carried)
-            kept.update(zip(pairs, others, strict=True))
-            return rows
-        carried = carried if level == "contextual" else None
-        return encoder.embed(some, level=level, words=carried)
+    """Return embeddings of texts with the word that each carries."""
+    both &= store is not None and level != "word" and hasattr(encoder, "embed_sentences")
+
+    def ask(rows: Sequence[int], images: None = None) -> np.ndarray:
+        texts, words = (list(column) for column in zip(*(items[row] for row in rows), strict=True))
+        if both:
+            return np.stack(encoder.embed_sentences(texts, words), axis=1)
+        return encoder.embed(texts, level=level, words=words if level == "contextual" else None)
 
     if store is None:
-        return ask(range(len(texts)))
-    items = texts
-    if level == "contextual":
-        items = [f"{text}\x1f{word}" for text, word in zip(texts, words, strict=True)]
-    settings = {"store": store, "shard_size": 2_048, "level": level}
-    return stored.answers(encoder, "text embeddings at a level", ask, texts=items, **settings)
-
-
-def _items(test, each: str) -> list[tuple[str, str]]:
-    """Return the items of a set with the word each carries."""
-    return list(zip(getattr(test, each), test.words[each], strict=True))
+        return ask(range(len(items)))
+    texts = [text if level == "word" else f"{text}\x1f{word}" for text, word in items]
+    settings = {"store": store, "shard_size": 2_048, "level": "sentences" if both else level}
+    rows = stored.cached_outputs(
+        encoder, "text embeddings at a level", ask, texts=texts, **settings
+    )
+    return rows[:, int(level == "contextual")] if both else rows
 
 
 def score(
@@ -271,24 +251,22 @@ def run(
         In the order of the rows.
     """
     names, levels = list(names), list(levels)
-    kept = _shared_passes(encoder, levels)
+    both = {"sentence", "contextual"} <= set(levels)
     embedded = [
-        each for level in levels for each in embed_tests(encoder, names, level, store, kept)
+        test for level in levels for test in embed_tests(encoder, names, level, store, both)
     ]
     scored = [score(each, **settings) for each in progress(embedded, "scoring tests")]
     scores = pandas.DataFrame(scored)
     scores.insert(0, "study", "text encoders")
     scores.insert(1, "model", encoder.name)
     scores.insert(2, "revision", encoder.revision)
-    return adjust_scores(scores, "p_value_words"), embedded
+    return _adjusted(scores, "p_value_words"), embedded
 
 
-def adjust_scores(scores: pandas.DataFrame, column: str, prefix: str = "p") -> pandas.DataFrame:
+def _adjusted(scores: pandas.DataFrame, column: str, prefix: str = "p") -> pandas.DataFrame:
     """Return the scores with a column of p-values adjusted over rows: ``p_holm`` and ``p_bh``."""
-    adjusted = {
-        f"{prefix}_{method}": inference.adjust(scores[column], method) for method in ("holm", "bh")
-    }
-    return scores.assign(**adjusted)
+    methods = ("holm", "bh")
+    return scores.assign(**{f"{prefix}_{m}": inference.adjust(scores[column], m) for m in methods})
 
 
 @dataclass(frozen=True)
@@ -300,41 +278,33 @@ class EmbeddedPool:
     directions: np.ndarray
 
 
-def embed_pool(
-    encoder,
-    words: pandas.DataFrame,
-    level: str,
-    store: Store | None = None,
-    kept: dict | None = None,
-) -> EmbeddedPool:
-    """Embed a pool of words, in sentences of the tests' frames where the level asks for sentences.
-
-    The mean cosine of a target with the sentences of a word is the target's unit vector times
-    the mean of the sentences' unit vectors; so one mean a word is all that is kept. The sentences'
-    embeddings are kept in the store, if there is one; ``kept`` as for :func:`embed_tests`.
-    """
-    kinds = zip(words["word"], words["kind"], strict=True)
-    texts = [[word] if level == "word" else stimuli.sentences(word, kind) for word, kind in kinds]
-    flat = [text for each in texts for text in each]
-    owner = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
-    carried = words["word"].to_numpy()[owner].tolist()
-    rows = _embedded(encoder, flat, carried, level, store, kept).astype(float)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    sums = np.zeros((len(texts), rows.shape[1]))
-    np.add.at(sums, owner, rows)
-    return EmbeddedPool(words, level, sums / np.bincount(owner)[:, None])
-
-
 def embed_pools(
     encoder,
     words: pandas.DataFrame,
     levels: Iterable[str] = LEVELS,
     store: Store | None = None,
 ) -> dict[str, EmbeddedPool]:
-    """Embed a pool of words at several levels: see :func:`embed_pool`."""
+    """Embed a pool of words by level, in sentences of the tests' frames where it asks for them.
+
+    The mean cosine of a target with the sentences of a word is the target's unit vector times
+    the mean of the sentences' unit vectors; so one mean a word is all that is returned. The
+    sentences' embeddings are kept in the store, if there is one, as by :func:`embed_tests`.
+    """
     levels = list(levels)
-    kept = _shared_passes(encoder, levels)
-    return {level: embed_pool(encoder, words, level, store, kept) for level in levels}
+    both = {"sentence", "contextual"} <= set(levels)
+    return {level: _embed_pool(encoder, words, level, store, both) for level in levels}
+
+
+def _embed_pool(encoder, words: pandas.DataFrame, level: str, store, both: bool) -> EmbeddedPool:
+    kinds = zip(words["word"], words["kind"], strict=True)
+    texts = [[word] if level == "word" else stimuli.sentences(word, kind) for word, kind in kinds]
+    owner = np.repeat(np.arange(len(texts)), list(map(len, texts)))
+    items = list(zip(itertools.chain(*texts), words["word"].to_numpy()[owner], strict=True))
+    rows = _embedded(encoder, items, level, store, both).astype(float)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    sums = np.zeros((len(texts), rows.shape[1]))
+    np.add.at(sums, owner, rows)
+    return EmbeddedPool(words, level, sums / np.bincount(owner)[:, None])
 
 
 @dataclass(frozen=True)
@@ -347,7 +317,6 @@ class RandomAttributes:
 
     test: str
     level: str
-    matched: bool
     null: inference.RandomAttributeNull
     p_values: np.ndarray
 
@@ -414,7 +383,7 @@ def random_attributes(
         n_resamples=n_resamples,
         rng=rng,
     )
-    return RandomAttributes(embedded.name, embedded.level, matched, null, p_values)
+    return RandomAttributes(embedded.name, embedded.level, null, p_values)
 
 
 def random_null(
@@ -479,72 +448,31 @@ def against_random(
         size), ``p_random_holm`` and ``p_random_bh``, ``q95`` (95th percentile of the absolute
         effect size over random sets), ``rejected`` and ``rejected_uniform`` (share of random sets
         with one-sided p < .05, matched and drawn from the whole pool), ``rejected_two_sided`` (at
-        10%, matched), ``separability``.
+        10%, matched).
     list of RandomAttributes
         The matched sets, one entry a row.
     """
     rows, matched_sets = [], []
-    for each in progress(embedded, "random attribute sets"):
-        settings = {"pool": pools[each.level], "seed": seed}
-        matched = random_attributes(each, n_sets=n_sets, **settings)
-        uniform = random_attributes(each, n_sets=n_sets // 2, matched=False, **settings)
+    for test in progress(embedded, "random attribute sets"):
+        settings = {"pool": pools[test.level], "seed": seed}
+        matched = random_attributes(test, n_sets=n_sets, **settings)
+        uniform = random_attributes(test, n_sets=n_sets // 2, matched=False, **settings)
         matched_sets.append(matched)
-        rows.append(_placed(each, matched, uniform))
-    placed = adjust_scores(pandas.DataFrame(rows), "p_random", prefix="p_random")
+        rows.append(
+            {
+                "test": test.name,
+                "level": test.level,
+                "p_random": matched.p_value(test.effect_size()),
+                "q95": matched.quantile(),
+                "rejected": matched.rejection_rate(),
+                "rejected_uniform": uniform.rejection_rate(),
+                "rejected_two_sided": matched.rejection_rate(both_sides=True),
+                "n_sets": len(matched.effect_sizes),
+            }
+        )
+    placed = _adjusted(pandas.DataFrame(rows), "p_random", prefix="p_random")
     columns = ["test", "level", "value", "p_value_words", "p_bh"]
     return scores[columns].merge(placed, on=["test", "level"], validate="1:1"), matched_sets
-
-
-def _placed(embedded, matched, uniform) -> dict[str, object]:
-    return {
-        "test": embedded.name,
-        "level": embedded.level,
-        "p_random": matched.p_value(embedded.effect_size()),
-        "q95": matched.quantile(),
-        "rejected": matched.rejection_rate(),
-        "rejected_uniform": uniform.rejection_rate(),
-        "rejected_two_sided": matched.rejection_rate(both_sides=True),
-        "separability": separability(embedded),
-        "n_sets": len(matched.effect_sizes),
-    }
-
-
-def separability(embedded: EmbeddedTest) -> float:
-    """Return how well X and Y are told apart by their embeddings alone, without any attribute.
-
-    The share of target words that lie nearer (by cosine) to the mean direction of the other words
-    of their own set than to that of the other set. Half is chance; 1 means that the two target
-    sets are two separate clusters, so that almost any direction tells them apart.
-    """
-    units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
-    x, y = embedded.split(units.T)
-    x_words = _mean_by_word(x, embedded.words["X"]).T
-    y_words = _mean_by_word(y, embedded.words["Y"]).T
-    return float(
-        np.mean([_share_nearer_own(x_words, y_words), _share_nearer_own(y_words, x_words)])
-    )
-
-
-def _share_nearer_own(own: np.ndarray, other: np.ndarray) -> float:
-    rest = (own.sum(axis=0) - own) / (len(own) - 1)
-    to_own = (own * rest).sum(axis=1) / np.linalg.norm(rest, axis=1)
-    to_other = own @ other.mean(axis=0) / np.linalg.norm(other.mean(axis=0))
-    return float((to_own > to_other).mean())
-
-
-def p_value_with_replacement(
-    x: np.ndarray, y: np.ndarray, n_resamples: int = 20_000, rng=None
-) -> float:
-    """Return the p-value that comes out when relabelled sets are drawn WITH replacement.
-
-    Some packages draw both sets anew from the pooled targets, each with replacement. That is a
-    bootstrap of the pooled targets and not a relabelling: shown here as a trap, used nowhere.
-    """
-    rng = np.random.default_rng(rng)
-    pooled, n = np.concatenate([x, y]), len(x)
-    drawn = rng.choice(pooled, size=(n_resamples, 2 * n))
-    differences = drawn[:, :n].mean(axis=1) - drawn[:, n:].mean(axis=1)
-    return float((1 + (differences >= x.mean() - y.mean()).sum()) / (1 + n_resamples))
 
 
 def _mean_by_word(scores: np.ndarray, words: Sequence[str]) -> np.ndarray:

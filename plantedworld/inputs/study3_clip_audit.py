@@ -1,15 +1,12 @@
 """Study 3's inputs in the profile `planted`: emoji portraits, a tiny CLIP, its captions."""
 
 import functools
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
 
 from biaslib import stimuli
-from biaslib.models.images import Pictures, pictures
 from biaslib.studies import study3_clip_audit as study
 from plantedworld import AGES, Scenes, content_words, faces, world
 from plantedworld.corpus import expected_shares, planted_corpus
@@ -30,7 +27,6 @@ def inputs(
     n_per_cell: int = 30,
     model: str | None = None,
     checkpoint: str | Path | None = None,
-    equal: bool = False,
 ) -> study.Inputs:
     """Return emoji portraits with looks that training did not show, and a tiny CLIP.
 
@@ -42,8 +38,6 @@ def inputs(
         Portraits of each gender in each tone.
     model, checkpoint
         Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the tiny CLIP.
-    equal
-        Changes nothing: there are as many portraits of each gender in each tone as it is.
     """
     scenes = faces(n_per_cell, np.random.default_rng([seed, 3]))
     people = scenes.assign(
@@ -64,7 +58,6 @@ def inputs(
         k=len(people) // 10,
         innocent=innocent_captions(),
         captions=functools.partial(captions, dose=dose, seed=seed),
-        crops=functools.partial(_inner, scenes),
         lower_case=True,
         units=drawings(scenes),
         unit_name="drawings",
@@ -90,14 +83,6 @@ def captions(folder: str | Path, dose: float = 3, seed: int = 0) -> study.Corpus
     """Write the captions that the tiny CLIP of a world was trained on, and return the corpus."""
     truth = functools.partial(expected_shares, world(dose, seed))
     return study.Corpus(planted_corpus(folder, dose, seed), truth, "planted")
-
-
-def _inner(scenes: pandas.DataFrame) -> Mapping[str, Pictures]:
-    """Return the inner four fifths of each portrait."""
-    drawn = np.stack(list(Scenes(scenes)))
-    edge = drawn.shape[1] // 10
-    inner: Any = np.ascontiguousarray(drawn[:, edge:-edge, edge:-edge])
-    return {"inner four fifths": pictures(inner)}
 
 
 def innocent_captions(n: int = 60) -> pandas.DataFrame:

@@ -10,7 +10,7 @@ from plantedworld import Scenes, blank, caption_choices, world
 
 __all__ = ["ORACLE", "inputs", "of_scenes"]
 
-ORACLE = study.Way("oracle", "matching", True, "oracle", "oracle")
+ORACLE = study.ModelHead("oracle", "matching", True, "oracle", "oracle")
 
 
 def inputs(seed: int = 0, n_per_category: int = 48, draw: int = 5) -> study.Inputs:

@@ -49,10 +49,10 @@ def beside_truth(run: study.Audit) -> pandas.DataFrame:
         move a little from 0 where nothing is planted; *model* and *oracle*, C-ASC of either.
     """
     given = run.given
-    entries = given.spelt(run.table["word"])
+    entries = given.model_case(run.table["word"])
     made = world(given.model["dose"], given.model["seed"])
     oracle = Oracle(made, scenes=given.portraits.frame)
-    captions = given.spelt(run.table["caption"])
+    captions = given.model_case(run.table["caption"])
     exact = oracle.encode_text(captions) @ oracle.encode_image(given.portraits).T
     truths = {
         ("gender", "women"): made.truth.log_ratio(entries),
@@ -62,7 +62,7 @@ def beside_truth(run: study.Audit) -> pandas.DataFrame:
     tables = []
     for (facet, group), truth in truths.items():
         members = given.groups[facet][[group]].to_numpy()
-        own = caption_association.c_asc(run.found.similarities, members)[:, 0]
+        own = caption_association.c_asc(run.retrieval.similarities, members)[:, 0]
         known = run.table[["word", "bias_type"]].assign(facet=facet, group=group, truth=truth)
         known["planted"] = drawn[facet].to_numpy() != 0
         tables.append(known.assign(model=own, oracle=_where_spread(exact, members)))
@@ -89,7 +89,7 @@ def by_unit(run: study.Audit, level: float = 0.05) -> pandas.DataFrame:
     }
     rows = []
     for name, units in ways.items():
-        means, belongs = study.unit_means(run.found.similarities, women, units)
+        means, belongs = study.unit_means(run.retrieval.similarities, women, units)
         p_values = study.welch_p_values(means, belongs)
         adjusted = inference.adjust(p_values, "by")
         rows.append(
@@ -112,7 +112,7 @@ def halves(run: study.Audit) -> pandas.DataFrame:
     women = run.given.groups["gender"][[run.given.gender[0]]].to_numpy()
     found = {}
     for name, chosen in (("first", adults & early), ("second", adults & ~early)):
-        cosines = run.found.similarities[:, chosen]
+        cosines = run.retrieval.similarities[:, chosen]
         found[name] = caption_association.c_asc(cosines, women[chosen])[:, 0]
     return run.table[["word", "bias_type"]].assign(**found)
 
@@ -174,7 +174,7 @@ def mechanism(
         given = study.inputs("planted", dose=dose, seed=seed, n_per_cell=n_per_cell)
         model = study.load_model(given)
         image, text = study.embed_images(model, given.portraits, store), study.embed_texts(
-            model, given.spelt(table["caption"]), store
+            model, given.model_case(table["caption"]), store
         )  # fmt: skip
         women = given.groups["gender"][["women"]].to_numpy()
         counted = study.source_of_bias(planted_corpus(folder, dose, seed), table)

@@ -20,7 +20,7 @@ from biaslib.models.images import WithRegions
 from biaslib.models.regions import RegionFeatures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study4_captions as study
-from biaslib.studies.study4_captions import CAPTIONS, NEUTRAL, WAYS, Inputs, Way
+from biaslib.studies.study4_captions import CAPTIONS, MODEL_HEADS, NEUTRAL, Inputs, ModelHead
 from plantedworld._logs import log_sum_exp
 from plantedworld.inputs.study4_captions import ORACLE, of_scenes
 from plantedworld.models import checkpoints as planted_checkpoints
@@ -86,7 +86,7 @@ OTHER_IRRELEVANT = "photo of a thing"
 :func:`plantedworld.caption_choices`."""
 
 
-def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> list[Way]:
+def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> list[ModelHead]:
     """Return the ways whose model has a checkpoint of a world.
 
     FLAVA's encoders alone are left out: tiny ones have vectors of different lengths.
@@ -99,15 +99,15 @@ def shipped_ways(dose: float = 3, seed: int = 0, planted_in: str = "both") -> li
     table = planted_checkpoints.shipped()
     kept = table[(table["dose"] == dose) & (table["seed"] == seed)]
     families = set(kept.loc[kept["planted_in"] == planted_in, "family"])
-    return [way for way in WAYS if way.planted in families and way.head != "unimodal"]
+    return [way for way in MODEL_HEADS if way.planted in families and way.head != "unimodal"]
 
 
-def zero_seeds(way: Way) -> list[int]:
+def zero_seeds(way: ModelHead) -> list[int]:
     """Return the seeds of a model's dose-0 checkpoints, those that others start from left out.
 
     Examples
     --------
-    >>> zero_seeds(WAYS[1])
+    >>> zero_seeds(MODEL_HEADS[1])
     [0, 1, 2]
     """
     table = planted_checkpoints.shipped(way.planted)
@@ -166,7 +166,7 @@ def shift_summary(found: study.Run, store: Store | None = None) -> pandas.DataFr
     tables = [study.shift_scores(moved), whole.assign(level="everything")]
     tables = [table.assign(dose=3 if planted_here else np.nan) for table in tables]
     if planted_here:
-        ways = [way for way in WAYS if way.label in found.scored]
+        ways = [way for way in MODEL_HEADS if way.label in found.scored]
         loader = functools.partial(study.load, profile="planted", dose=0)
         rows = np.flatnonzero(found.inputs.table["category"] == "gender")
         zero = study.run(ways, found.inputs.part(rows), loader, store)
@@ -174,7 +174,7 @@ def shift_summary(found: study.Run, store: Store | None = None) -> pandas.DataFr
     return pandas.concat(tables, ignore_index=True)
 
 
-def _model(way: Way, dose: float, seed: int, planted_in: str = "both") -> Any:
+def _model(way: ModelHead, dose: float, seed: int, planted_in: str = "both") -> Any:
     return _kept(way.planted, float(dose), seed, planted_in)
 
 
@@ -238,7 +238,7 @@ def _log_odds(truth: plantedworld.Truth, text: str, scene: pandas.DataFrame) -> 
 
 
 def side_by_side(
-    ways: Iterable[Way] | None = None, n: int = 20, store: Store | None = None
+    ways: Iterable[ModelHead] | None = None, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
     """Return vlrs, vlbs, lmss and vlss of oracle and checkpoints on the same scenes.
 
@@ -259,7 +259,7 @@ def side_by_side(
 
 
 def _run(
-    ways: Iterable[Way] | None,
+    ways: Iterable[ModelHead] | None,
     given: Inputs,
     dose: float,
     seed: int,
@@ -401,7 +401,7 @@ def visibility(store: Store | None = None) -> pandas.DataFrame:
 
 
 def _picks(
-    asked: Iterable[tuple[Way, float, int]], opacity: float, seed: int, store: Store | None
+    asked: Iterable[tuple[ModelHead, float, int]], opacity: float, seed: int, store: Store | None
 ) -> list[pandas.DataFrame]:
     """What models pick for anti-stereotypical objects; asked: way, dose and checkpoint."""
     n, draw = CURVE_SCENES, CURVE_DRAW
@@ -603,7 +603,7 @@ def leaning(seeds: Iterable[int] = SEEDS, dose: float = 3, n: int = 20) -> panda
 
 
 def modality(
-    ways: Iterable[Way] | None = None, n: int = 20, store: Store | None = None
+    ways: Iterable[ModelHead] | None = None, n: int = 20, store: Store | None = None
 ) -> pandas.DataFrame:
     """Return lmss and vlss in worlds planted in both, in texts alone and in images alone.
 
@@ -623,7 +623,7 @@ def modality(
         dose, where = (0, "both") if place == "nothing" else (3, place)
         found = _run(ways, given, dose, 0, store, where)
         apart = Oracle(plantedworld.world(dose, 0, where, wrong_gender=0.5))
-        alone = Way("oracle, genders independent", "matching", True, "oracle", "oracle")
+        alone = ModelHead("oracle, genders independent", "matching", True, "oracle", "oracle")
         found.scored[alone.label] = study.score_inputs(apart, alone, given, store)
         moved = study.shifts(found, own_scale=True)
         scores = study.shift_scores(moved, category=None)
@@ -702,7 +702,7 @@ def relevance(
 
 
 def cases(
-    way: Way, given: Inputs, rows: Sequence[int], dose: float, seed: int
+    way: ModelHead, given: Inputs, rows: Sequence[int], dose: float, seed: int
 ) -> dict[tuple[int, str, str], np.ndarray]:
     """Return three probabilities by scene, captions (named, neutral) and picture (shown, white).
 

@@ -9,7 +9,7 @@ from PIL import Image
 import plantedworld
 from biaslib.datasets import vlstereoset
 
-HEADER = [name if name != "remark" else "" for name in vlstereoset.COLUMNS]
+HEADER = [*vlstereoset.COLUMNS, ""]
 
 TERMS = {
     "gender": ("sister", "grandfather"),
