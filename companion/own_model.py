@@ -40,7 +40,6 @@ __all__ = [
     "claim_counts",
     "claim_table",
     "comparison_table",
-    "false_alarm_sentence",
     "forest",
     "forest_table",
     "grounding_table",
@@ -53,21 +52,6 @@ __all__ = [
     "wording_table",
     "write_up",
 ]
-
-
-def false_alarm_sentence(rate: dict[str, float]) -> str:
-    """Return how many reports on models without planted bias claim anything.
-
-    Parameters
-    ----------
-    rate
-        *reports*, *false*, *share*, *low* and *high*.
-    """
-    return (
-        f"Something is claimed in {rate['false']} of {rate['reports']} reports on tiny models in "
-        f"which nothing was planted ({rate['share']:.1%}; 95% interval {rate['low']:.1%} to "
-        f"{rate['high']:.1%})."
-    )
 
 
 # Exercises

@@ -12,12 +12,10 @@ from plantedworld._frames import Frame, frames, read
 from plantedworld._pictures import Scenes
 from plantedworld._scenes import (
     N_LOOKS,
-    NUISANCES,
     PICTURED_OBJECTS,
     PICTURED_ROLES,
     boxes,
     draw,
-    first_half,
     looks,
     object_pairs,
     white,
@@ -47,7 +45,6 @@ from plantedworld._world import AGES, World, world
 __all__ = [
     "AGES",
     "GENDERS",
-    "NUISANCES",
     "N_LOOKS",
     "PICTURED_OBJECTS",
     "PICTURED_ROLES",
@@ -69,7 +66,6 @@ __all__ = [
     "depictions",
     "draw",
     "faces",
-    "first_half",
     "frames",
     "frequencies",
     "grounded_sets",

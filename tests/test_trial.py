@@ -19,7 +19,7 @@ from companion import planted_trial as plots
 from plantedworld import trial
 from plantedworld._seeds import world_seeds
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, shipped
-from plantedworld.studies import harder
+from plantedworld.studies.recorded import recorded
 from plantedworld.training.bert import BertRecipe
 
 PROTOCOL = json.loads((trial.DATA / "protocol.json").read_text(encoding="utf-8"))
@@ -242,7 +242,7 @@ def test_what_the_chapter_says_held_and_did_not():
         "d, contextual": 2, "d, sentence": 0, "d, word": 0,
     }  # fmt: skip
     assert (signs["mean"] > 0.5).all()
-    exact = harder.summary().query("option == 'as it is'").set_index("measure")
+    exact = recorded("harder_worlds").query("option == 'as it is'").set_index("measure")
     order = exact["rank within signs"]
     assert 0.4 < order["c_asc"] < 0.6
     assert order["top_k"] < 0.1
