@@ -24,7 +24,6 @@ from plantedworld._sets import (
     agents_with_entities,
     blank,
     caption_choices,
-    depictions,
     faces,
     grounded_sets,
 )
@@ -63,7 +62,6 @@ __all__ = [
     "caption_choices",
     "content_words",
     "controls",
-    "depictions",
     "draw",
     "faces",
     "frames",
