@@ -914,11 +914,6 @@ def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewher
     assert (table["truth within the interval"].astype(float) > 0.95).all()
 
 
-def test_the_oracle_of_study_4_scores_what_probabilities_added_up_by_hand_say(site):
-    said = " ".join(article("notebooks/planted_study4_captions").get_text().split())
-    assert "below 1e-6 was asked for: reached." in said
-
-
 def test_flava_is_audited_by_every_part_but_choices_where_it_was_not_seen_to_look(site):
     """The chapter's own model: whatever else is left out of its page is a fault of ours."""
     page = "notebooks/own_model"
