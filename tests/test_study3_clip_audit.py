@@ -145,8 +145,6 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert ranks["tone", "tiny-CLIP"] > 0.8
     assert ranks.xs("oracle", level="model").min() > 0.85
     assert table["share with the right sign"].between(0.85, 1).all()
-    assert "165 of them of the type *Occupation*" in verdicts.bare_by_tone(known)
-    assert "12 of the words: by type, 9 of *Behavioral*, " in verdicts.bare_sentence(known)
     assert table.loc["tone", "words without"].tolist() == [177, 177]
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
     np.testing.assert_allclose(known.query("facet == 'gender'")["model"], women, atol=1e-6)
@@ -156,13 +154,8 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     }  # fmt: skip
     assert nothing["truth"].abs().max() < 0.2 < known["truth"].abs().median()
     assert nothing["model"].abs().max() > known["model"].abs().median()
-    moved = nothing["truth"].abs().max()
-    assert f"words of the place move by up to {moved:.2f}," in verdicts.on_truth(known, "tone")
     far = known.query("facet == 'gender' and abs(oracle) > 1.9")["truth"].abs()
     assert far.min() < 0.5 < 3 < far.max()
-    assert f"gives {len(far)} words" in verdicts.saturated(known)
-    assert f"from ±{far.min():.2f} to ±{far.max():.2f}" in verdicts.saturated(known)
-    assert "all words but 0" in verdicts.saturated(known.assign(oracle=0.0))
     figure = verdicts.truth_figure(known)
     assert figure.get_suptitle() == "planted world"
     axis = figure.axes[0]
@@ -312,9 +305,6 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     assert found["words"] == kept.sum()
     assert [found["mean"], found["spread"]] == pytest.approx([z.mean(), z.std(ddof=1)])
     assert found["inside"] >= inside[kept].mean()
-    assert "the count is right" in verdicts.recovered(found)
-    off = verdict.against_truth(shares, np.clip(truth + 0.1, 0, 1))
-    assert "the count is off" in verdicts.recovered(off)
     world = plantedworld.world(3, 0)
     corpus = study.Corpus(path, lambda words: corpus_truth.expected_shares(world, words), "planted")
     told = plots.pronoun_sentence(corpus, shares, ["nurse", "no such word"])
