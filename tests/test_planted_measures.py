@@ -105,9 +105,26 @@ def test_the_pairs_of_which_one_is_left_out_have_words():
 
 @pytest.mark.slow
 def test_the_oracle_is_right_to_a_millionth_where_the_measure_is_exact(masked, similarity, people):
-    errors = study.oracle_errors(masked, similarity, people)
-    assert set(errors["measure"]) == {"masked", "logit"}
-    assert errors["error"].max() < 1e-6
+    """By another route: log-odds of the text corpus, and what a portrait's cells give a word.
+
+    Women and men have different totals over the words that fit a sentence, and no portrait shows
+    or hides an attribute.
+    """
+    for (dose, seed), group in masked[masked["model"] == "oracle"].groupby(["dose", "seed"]):
+        truth = plantedworld.world(dose, seed).text_truth
+        errors = group["value"] - truth.log_ratio(group["word"].tolist(), "caption")
+        errors -= errors.groupby(group["frame"]).transform("mean")
+        assert errors.abs().max() < 1e-6
+    exact = similarity.query("model == 'oracle' and measure == 'logit' and slot == 'attribute'")
+    women = (people["gender"] == "woman").to_numpy()
+    for (dose, seed), group in exact.groupby(["dose", "seed"]):
+        truth = plantedworld.world(dose, seed).truth
+        of_words = truth.log_words[plantedworld.word_indices(group["word"].tolist())]
+        log_p = np.logaddexp.reduce(
+            of_words[:, np.newaxis] + truth.log_cells_of_images(people), axis=2
+        )
+        expected = log_p[:, women].mean(axis=1) - log_p[:, ~women].mean(axis=1)
+        np.testing.assert_allclose(group["value"], expected, atol=1e-6)
 
 
 def test_the_bias_score_is_the_difference_of_log_probabilities():
@@ -251,23 +268,6 @@ def test_noise_of_the_model_shows_in_its_scores_and_not_in_the_oracle_s(summary)
 # Pictures and panel
 
 
-def test_every_figure_says_planted_world(scores):
-    figures = [
-        plots.contact_sheet(*plots.sheet()),
-        plots.strengths([1, 3], 0),
-        plots.recovery(scores, ["logit", "c_asc"], ["clip", "oracle"]),
-    ]
-    for figure in figures:
-        assert figure.get_suptitle() == "planted world"
-
-
-def test_tables_of_missing_checkpoints_are_empty_and_say_so(summary):
-    kept = summary[summary["model"] == "bert"]
-    assert kept.empty
-    assert plots.recovery_table(kept, ["bert"]).empty
-    assert plots.stated(summary, "masked", "bert", 3, "rank") == "(no checkpoint shipped)"
-
-
 def test_a_number_in_a_sentence_has_its_interval(summary):
     rows = summary.query("measure == 'logit' and model == 'clip' and dose == 3")
     mean, (first, second) = rows["slope"].mean(), rows["slope"]
@@ -303,11 +303,6 @@ def test_the_tables_of_controls_and_of_models_without_bias_have_a_row_a_model(sc
     assert row["noise floor"] == pytest.approx(floors.mean())
     unjudged = table.loc[study.MEASURES["c_asc"], "slope (90% interval)"]
     assert not unjudged.str.contains("within").any()
-    wide = zero.assign(within=zero["within"].where(zero["statistic"] == "rms", True))
-    assert plots.exceptions(wide) == ""
-    wide.loc[(zero["measure"] == "logit") & (zero["statistic"] == "mean"), "within"] = False
-    n = int((wide["within"].eq(False) & wide["statistic"].eq("mean")).sum())
-    assert plots.exceptions(wide).startswith(f", with {n} exceptions: the mean of ")
     exact = plots.recovery_table(study.summarise(chosen), ["oracle"]).set_index(["measure", "dose"])
     unplanted = exact.loc[(study.MEASURES["c_asc"], 0)]
     assert unplanted[["slope", "sign right", "seeds"]].isna().all()
@@ -412,31 +407,3 @@ def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
             places.append(dots.first.get_attribute("transform"))
             assert "planted world" in page.locator(".explorer-plot").text_content()
     assert len(set(places)) == len(study.DOSES)
-
-
-def ranks(clip, oracle):
-    """A summary with rank correlations of C-ASC at dose 3, one a seed; dose 1 far below."""
-    rows = [
-        {
-            "measure": "c_asc",
-            "model": model,
-            "style": style,
-            "dose": dose,
-            "seed": seed,
-            "rank": rank,
-        }
-        for model, style, values in (("clip", "twemoji", clip), ("oracle", "twemoji", oracle))
-        for dose, shift in ((1, -0.5 * (model == "clip")), (3, 0.0))
-        for seed, rank in enumerate(np.array(values) + shift)
-    ]
-    return pandas.DataFrame(rows)
-
-
-def test_better_than_the_oracle_is_said_of_whole_intervals_alone():
-    sure = plots.better_than_exact(ranks([0.95, 0.96, 0.95], [0.90, 0.91, 0.90]))
-    assert sure.startswith("At dose 3, tiny-CLIP's C-ASC ranks the words even *better* than")
-    alike = plots.better_than_exact(ranks([0.90, 0.93, 0.92], [0.905, 0.91, 0.91]))
-    assert alike.startswith(
-        "At dose 3, tiny-CLIP's C-ASC ranks the words no worse, within the intervals"
-    )
-    assert "the oracle ranks words better" in plots.better_than_exact(ranks([0.5] * 3, [0.9] * 3))
