@@ -279,17 +279,12 @@ def test_the_ledger_takes_the_verdicts_of_the_trial():
     assert found.loc["B(E)", "page"] == "planted_world"
 
 
-def test_sentences_of_the_trial_name_what_was_asked_with_every_interval():
+def test_a_chapter_shows_every_target_of_its_study():
     judged = VERDICTS.query("dose == 3")
     signs = judged["statistic"] == "signs"
     masked = judged["measure"].isin(["B(E)", "S_PT", "S_L", "S_V"])
     for study, rows in (("1", judged[signs]), ("2", judged[masked])):
-        told = ledger_rows.sealed_sentences(study)
-        assert told.count("; asked: ") == len(rows)
-        assert told.count("target reached") == rows["reached"].sum()
-        assert told.count("target missed") == (~rows["reached"]).sum()
-        assert told.count(ledger_rows.RULE) == 1
-        assert ledger_rows.sealed_sentences(study, rule=False) == told.split("\n\n")[0]
-    shares = ledger_rows.sealed_sentences("1")
-    assert not re.search(r"to 10[1-9]", shares)
-    assert "(the same in all 5 worlds; asked: 80% or more; target reached)" in shares
+        table = ledger_rows.of_study(study)
+        assert len(table) == len(rows)
+        assert table["dose 3"].str.endswith(": yes").sum() == rows["reached"].sum()
+    assert len(ledger_rows.of_study("4")) == 6
