@@ -8,12 +8,10 @@ import pytest
 from scipy import stats
 
 import plantedworld
-from biaslib import published
 from plantedworld import Plan
 from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
 from plantedworld._truth import planted_strengths
 from plantedworld._words import counted
-from plantedworld.training import bert
 
 SEEDS = range(5_000, 5_012)
 WORDS = plantedworld.content_words()
@@ -117,38 +115,6 @@ def test_every_pair_of_sets_is_left_out_by_some_seed_and_carries_nothing_there()
     assert np.ptp(rows.to_numpy(), axis=1).max() < 1e-12
 
 
-@pytest.mark.parametrize("seed", [5_000, 5_001])
-def test_table_1_of_study_3_holds_at_dose_1_in_every_world(seed):
-    printed = published.table("hamidieh2023", 1)
-    words = printed["word"].str.lower().tolist()
-    women = 1 / (1 + np.exp(-plantedworld.world(1, seed).truth.log_ratio(words, given="caption")))
-    np.testing.assert_allclose(women, (printed["female"] / 100).to_numpy(), atol=1e-6)
-
-
-def test_a_seed_gives_one_world_whatever_the_dose():
-    one, other = (plantedworld.world(dose, 5_003) for dose in (1, 3))
-    assert one.plan == other.plan
-    assert (
-        np.ptp(plantedworld.world(0, 5_003).truth.log_words[SLOTS != "agent"], axis=1).max() < 1e-12
-    )
-
-
-def test_log_ratios_of_a_drawn_world_are_those_of_samples():
-    world = plantedworld.world(1, 5_004)
-    rng = np.random.default_rng(1)
-    scenes = world.scenes(300_000, rng)
-    rows = pandas.concat([scenes, world.captions(scenes, rng)], axis=1)
-    counts = pandas.crosstab(rows["content"], rows["gender"])[["woman", "man"]]
-    counts = counts[(counts > 50).all(axis=1)]
-    found = np.log(counts["woman"] / counts["man"])
-    found -= np.log((rows["gender"] == "woman").sum() / (rows["gender"] == "man").sum())
-    error = np.sqrt((1 / counts).sum(axis=1))
-    z = (found - world.truth.log_ratio(counts.index.tolist(), "picture")) / error
-    assert len(z) > 200
-    assert np.abs(z).max() < 4.5
-    assert (np.abs(z) > 2).mean() < 0.1
-
-
 def test_captions_and_pictures_carry_a_word_in_shares_that_the_seed_draws():
     """Given one's gender, the other says its share of a word's log-odds: closed form."""
     world = plantedworld.world(2, 5_011)
@@ -170,21 +136,7 @@ def test_captions_and_pictures_carry_a_word_in_shares_that_the_seed_draws():
     assert stats.kstest(strength["share"], "uniform").pvalue > 1e-4
 
 
-def test_what_goes_with_the_caption_and_with_the_picture_is_told_apart():
-    """No rank correlation near 1 between the truths of the two, as it is in the other worlds."""
-    for seed, most in ((0, 1.001), (5_000, 0.9), (5_001, 0.9)):
-        truth = plantedworld.world(1, seed).truth
-        firsts = list(plantedworld.PICTURED_OBJECTS[:46])
-        rows = truth.log_words[plantedworld.word_indices(firsts)]
-        at = np.flatnonzero(TONE == 3)
-        woman, other, man = (
-            rows[:, at[(PICTURE_GENDER[at] == p) & (CAPTION_GENDER[at] == c)]][:, 0]
-            for p, c in ((0, 0), (0, 1), (1, 0))
-        )
-        assert stats.spearmanr(woman - other, woman - man).statistic < most
-
-
-def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted(monkeypatch):
+def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted():
     first, second = (plantedworld.world(3, 5_000, sample=each) for each in (0, 1))
     assert first.training_seed == 5_000
     assert first.training_seed != second.training_seed
@@ -194,10 +146,6 @@ def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted(m
         for each in (first, second)
     ]
     assert texts[0] != texts[1]
-    monkeypatch.setattr(bert, "N_CAPTIONS", 200)
-    assert [
-        bert.BertRecipe(each).captions.table["text"].tolist() for each in (first, second)
-    ] == texts
 
 
 @pytest.mark.parametrize(

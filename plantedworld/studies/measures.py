@@ -36,7 +36,6 @@ __all__ = [
     "drawn_counts",
     "in_costume",
     "masked_scores",
-    "masked_with_images",
     "mean_over_seeds",
     "noise_floor",
     "of_words",
@@ -380,64 +379,6 @@ def _shipped(family: str, seeds: Iterable[int]) -> set[tuple[float, int]]:
     found = planted_checkpoints.shipped(family)
     found = found[found["seed"].isin(list(seeds))]
     return set(zip(found["dose"], found["seed"], strict=True))
-
-
-def masked_with_images(
-    dose: float, seed: int, view: str, entities: Sequence[str] | None = None
-) -> pandas.DataFrame:
-    """Return the scores of study 2 that need images, for the oracle, one row an entity.
-
-    Parameters
-    ----------
-    dose, seed
-        Of the world.
-    view
-        How the entity is shown: ``"visible"``, ``"ambiguous"`` or ``"hidden"``.
-    entities
-        Names of :func:`biaslib.stimuli.entities`; ``None`` takes all 46.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``entity``, ``view``; ``S_PT``, ``S_L`` and ``S_V``, each for women less for men (that of
-        ``S_L`` is the bias score B); ``truth``, the planted log-odds given the caption's gender;
-        ``shift``, that truth less the text corpus's.
-    """
-    rng = np.random.default_rng([seed, 7])
-    scenes = plantedworld.agents_with_entities(rng, entities, n_per_agent=1, view=view)
-    oracle, before = (Oracle(_world(dose, seed), corpus) for corpus in ("captions", "text"))
-    sentences = words().set_index("word")["masked"]
-    rows = [
-        {"entity": entity, "view": view} | _with_images(oracle, before, sentences[entity], group)
-        for entity, group in scenes.groupby("entity", sort=False)
-    ]
-    table = pandas.DataFrame(rows)
-    truth, text = (
-        model.truth.log_ratio(table["entity"].tolist(), given="caption")
-        for model in (oracle, before)
-    )
-    return table.assign(truth=truth, shift=truth - text)
-
-
-def _with_images(oracle, before, sentence: str, scenes: pandas.DataFrame) -> dict[str, float]:
-    """Scores of one entity: women less men."""
-    entity = scenes["entity"].iloc[0]
-
-    def log_p(model, agent, images=None):
-        texts = [sentence.format(agent=agent)] * (1 if images is None else len(images))
-        return model.mask_log_prob(texts, [entity], images)[:, 0]
-
-    blind, neutral = log_p(oracle, "person")[0], log_p(oracle, "person", scenes)
-    of_agent = [
-        {
-            "S_PT": masked_lm.pretraining_shift(log_p(oracle, agent), log_p(before, agent)),
-            "S_L": masked_lm.language_association(log_p(oracle, agent, scenes), neutral),
-            "S_V": masked_lm.visual_association(log_p(oracle, "person", shown), blind),
-        }
-        for agent, shown in scenes.groupby("gender", sort=False)
-    ]
-    women, men = of_agent
-    return {name: women[name].score - men[name].score for name in women}
 
 
 def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:

@@ -17,6 +17,7 @@ FILES = {
     "harder_worlds": "harder_worlds.csv",
     "harder_frequencies": "harder_frequencies.csv",
     "harder_intersections": "harder_intersections.csv",
+    "in_plain_sight": "in_plain_sight.csv",
 }
 
 
@@ -26,8 +27,8 @@ def recorded(name: str) -> pandas.DataFrame:
     Parameters
     ----------
     name
-        ``false_alarms``, ``generative``, or one of the ``harder_*``: the ``.md`` files of
-        ``plantedworld/data`` describe the columns, and the commit whose code made them.
+        ``false_alarms``, ``generative``, ``in_plain_sight``, or one of ``harder_*``. The ``.md``
+        files of ``plantedworld/data`` describe the columns, and the commit whose code made them.
 
     Raises
     ------
