@@ -209,7 +209,7 @@ def caption_choices(
     Examples
     --------
     >>> from plantedworld import world
-    >>> chosen = caption_choices(world(dose=1, seed=0), 2, np.random.default_rng(0))
+    >>> chosen = caption_choices(world(strength=1, seed=0), 2, np.random.default_rng(0))
     >>> chosen["category"].unique().tolist()
     ['gender', 'profession', 'tone', 'age']
     """
@@ -230,7 +230,7 @@ def blank(n: int = 1) -> pandas.DataFrame:
     Examples
     --------
     >>> from plantedworld import world
-    >>> similarity = world(dose=1, seed=0).truth.similarity(["a photo of a nurse"], blank())
+    >>> similarity = world(strength=1, seed=0).truth.similarity(["a photo of a nurse"], blank())
     >>> bool(abs(similarity[0, 0]) < 1e-9)
     True
     """

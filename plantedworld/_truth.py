@@ -99,7 +99,7 @@ class Truth:
     Examples
     --------
     >>> from plantedworld import world
-    >>> truth = world(dose=1, seed=0).truth
+    >>> truth = world(strength=1, seed=0).truth
     >>> float(np.exp(truth.mask_log_prob(["[MASK] is a nurse."], ["she", "he"])).round(3).sum()) < 1
     True
     """

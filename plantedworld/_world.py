@@ -111,7 +111,7 @@ class World:
 
         Examples
         --------
-        >>> scenes = world(dose=3, seed=0).scenes(5, np.random.default_rng(1))
+        >>> scenes = world(strength=3, seed=0).scenes(5, np.random.default_rng(1))
         >>> bool(scenes["tone"].between(1, 5).all())
         True
         """
@@ -158,7 +158,7 @@ class World:
 
 
 def world(
-    dose: float,
+    strength: float,
     seed: int,
     planted_in: str = "both",
     wrong_gender: float = 0.1,
@@ -170,9 +170,9 @@ def world(
 
     Parameters
     ----------
-    dose
-        Factor on every planted log-odds: 0 is a world without bias; at 1, captions have the
-        proportions of study 3's Table 1.
+    strength
+        Factor on every planted log-odds, the dose of chapters and checkpoints: 0 is a world without
+        bias; at 1, captions have the proportions of study 3's Table 1.
     seed
         Draws what is planted on every word, how frequent each is, which set of a pair goes with
         women, and which pair is left out. From 0 to 9, the worlds of the sealed trial (see
@@ -191,30 +191,30 @@ def world(
     Raises
     ------
     ValueError
-        If the dose, seed or sample is negative, a rate is not between 0 and 1, or a bias is asked
-        of a seed that draws none.
+        If the strength, seed or sample is negative, a rate is not between 0 and 1, or a bias is
+        asked of a seed that draws none.
     UnknownNameError
         If ``planted_in`` is none of the three.
 
     Examples
     --------
-    >>> world(dose=1, seed=0).truth.log_ratio(["nurse"], given="caption").round(2).tolist()
+    >>> world(strength=1, seed=0).truth.log_ratio(["nurse"], given="caption").round(2).tolist()
     [0.8]
     """
     if planted_in not in CAPTION_SHARES:
         raise unknown_name("place to plant in", planted_in, CAPTION_SHARES)
-    if not dose >= 0:
-        raise ValueError(f"the dose must be 0 or more and is {dose}")
+    if not strength >= 0:
+        raise ValueError(f"the strength must be 0 or more and is {strength}")
     if min(seed, sample) < 0:
         raise ValueError(f"seed and sample must be 0 or more and are {seed} and {sample}")
     if not 0 < wrong_gender < 1:
         raise ValueError(f"wrong_gender must be between 0 and 1 and is {wrong_gender}")
-    if drawn_seed(seed) is None and dose:
+    if drawn_seed(seed) is None and strength:
         raise ValueError(
-            f"seed {seed} draws nothing, so that its world has no bias (dose 0); use one from 0 to "
-            f"{N_WORLDS - 1}, or from {FIRST_DRAWN:,} on"
+            f"seed {seed} draws nothing, so that its world has no bias (strength 0); use one from "
+            f"0 to {N_WORLDS - 1}, or from {FIRST_DRAWN:,} on"
         )
-    return World(dose, seed, planted_in, wrong_gender, evidence, sample)
+    return World(strength, seed, planted_in, wrong_gender, evidence, sample)
 
 
 def _consistent(scenes: pandas.DataFrame) -> pandas.DataFrame:

@@ -14,7 +14,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-WORLD = plantedworld.world(dose=1, seed=0)
+WORLD = plantedworld.world(strength=1, seed=0)
 GENDERED = {"woman", "man"}
 
 
@@ -103,7 +103,7 @@ def test_the_picture_shows_the_label_where_it_is_said_to():
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_stereotype_is_what_the_planted_odds_give_to_the_person(seed):
-    world = plantedworld.world(dose=1, seed=seed)
+    world = plantedworld.world(strength=1, seed=seed)
     truth = world.truth
     table = choices(seed, 20, world)
     for category in ("gender", "profession"):

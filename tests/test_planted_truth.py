@@ -73,7 +73,7 @@ def test_the_share_of_wrong_genders_is_the_one_asked_for():
 
 
 def test_log_words_have_the_planted_odds_ratios():
-    world = plantedworld.world(dose=1.5, seed=1)
+    world = plantedworld.world(strength=1.5, seed=1)
     planted_words = planted_strengths(world.plan, "captions")
     table = world.truth.log_words
     picture, caption = np.array([0.5, -0.5])[[PICTURE_GENDER, CAPTION_GENDER]]

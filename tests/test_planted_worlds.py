@@ -157,4 +157,4 @@ def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted()
 )
 def test_what_no_world_can_be_is_refused(options, error, told):
     with pytest.raises(error, match=told):
-        plantedworld.world(**({"dose": 1, "seed": 5_000} | options))
+        plantedworld.world(**({"strength": 1, "seed": 5_000} | options))

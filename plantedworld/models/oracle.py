@@ -71,7 +71,7 @@ class Oracle:
 
     Examples
     --------
-    >>> oracle = Oracle(world(dose=1, seed=0))
+    >>> oracle = Oracle(world(strength=1, seed=0))
     >>> women, men = oracle.mask_log_prob(["[MASK] is a nurse."], ["she", "he"])[0]
     >>> bool(women > men)
     True

@@ -87,11 +87,6 @@ def words() -> pandas.DataFrame:
     >>> words().set_index("word").loc["nurse", ["caption", "masked"]].tolist()
     ['a photo of a nurse', 'the {agent} is a [MASK].']
     """
-    return _words().copy()
-
-
-@functools.cache
-def _words() -> pandas.DataFrame:
     return read_table("measure_words.csv")
 
 
