@@ -18,7 +18,7 @@ OF_STUDY = {
     "3": ("difference", "C-ASC", "top k"),
     "4": ("vlbs",),
 }
-"""What the sealed trial calls the measures of each study."""
+"""What the held-out test calls the measures of each study."""
 
 TITLES = {
     "planted_world": "A world with a known answer",
@@ -59,13 +59,13 @@ def measures() -> pandas.DataFrame:
 def verdicts() -> pandas.DataFrame:
     """Return :func:`measures` with the words of the page on which each rests.
 
-    Where the sealed trial has judged a measure, the row says what it found.
+    Where the held-out test has judged a measure, the row says what it found.
     """
     return pandas.read_csv(DATA, dtype=str)
 
 
 def questions() -> pandas.DataFrame:
-    """Return what the sealed trial asked of each measure, with its answers and baselines.
+    """Return what the held-out test asked of each measure, with its answers and baselines.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def questions() -> pandas.DataFrame:
 
 
 def of_study(study: str) -> pandas.DataFrame:
-    """Return what the sealed trial found of the measures of one study, at dose 3.
+    """Return what the held-out test found of the measures of one study, at dose 3.
 
     Examples
     --------

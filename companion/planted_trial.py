@@ -1,4 +1,4 @@
-"""The sealed trial: figure and tables of what it found."""
+"""The held-out test: figure and tables of what it found."""
 
 import numpy as np
 import pandas

@@ -175,7 +175,7 @@ def world(
         bias; at 1, captions have the proportions of study 3's Table 1.
     seed
         Draws what is planted on every word, how frequent each is, which set of a pair goes with
-        women, and which pair is left out. From 0 to 9, the worlds of the sealed trial (see
+        women, and which pair is left out. From 0 to 9, the worlds of the held-out test (see
         ``plantedworld/PROTOCOL.md``); from 2,000 on, any other. Those between name worlds without
         bias, for encoders that several models share: nothing is drawn.
     planted_in

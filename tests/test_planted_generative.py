@@ -38,6 +38,8 @@ def test_b_of_an_entity_is_what_adding_up_by_hand_gives(tiny):
             b += side * float((total[:, 0] - total[:, 1]).mean())
         of_entity = found[found["item"] == entity].set_index("score")["value"]
         assert of_entity["total"] == pytest.approx(b, abs=1e-4)
+        without = of_entity["total"] - of_entity["no picture"]
+        assert of_entity["gain"] == pytest.approx(without, abs=1e-4)
         assert set(of_entity.index) == set(study.SCORES)
 
 

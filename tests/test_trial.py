@@ -1,4 +1,4 @@
-"""The sealed trial: what was scored gives what was judged, and what the book says of it."""
+"""The held-out test: what was scored gives what was judged, and what the book says of it."""
 
 import hashlib
 import json

@@ -50,7 +50,7 @@ __all__ = [
 
 DOSES = (0, 1, 3)
 VERDICT_SEEDS = (0, 1, 2, 3, 4)
-"""Worlds of the sealed trial whose BERT and CLIP are shipped."""
+"""Worlds of the held-out test whose BERT and CLIP are shipped."""
 
 MEASURES = {
     "masked": "masked words: B(E)",

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 SEEDS = (0, 1)
-"""Worlds of the sealed trial that are scored here."""
+"""Worlds of the held-out test that are scored here."""
 
 OPACITIES = (0.0, 0.25, 0.5, 1.0)
 """How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
@@ -60,7 +60,7 @@ STARTS = 1000
 """From this seed on, checkpoints are what others of their family started from."""
 
 TARGET_OPACITY = 0.5
-"""How opaque the object is where models are judged, as the protocol of the sealed trial has it."""
+"""How opaque the object is where models are judged, as the protocol of the held-out test has it."""
 
 CURVE_SCENES, CURVE_DRAW = 48, 7
 TARGET_SCENES, TARGET_DRAW = 240, 11
