@@ -174,7 +174,7 @@ def _exact_log_odds(seed: int) -> pandas.Series:
     return (wide["woman"] - wide["man"]).loc[stimuli.entities()["entity"]]
 
 
-def recovery(found: pandas.DataFrame) -> pandas.DataFrame:
+def recovery(associated: pandas.DataFrame) -> pandas.DataFrame:
     """Return how each score recovers what is planted: one row a score, prompt, dose and world.
 
     Returns
@@ -183,9 +183,9 @@ def recovery(found: pandas.DataFrame) -> pandas.DataFrame:
         The keys that the table has; *n* entities; *slope* of the least-squares line of values on
         what is planted at dose 3, whatever the model's own dose, and *rank within signs*.
     """
-    keys = [name for name in ("score", "prompt", "dose", "seed") if name in found]
+    keys = [name for name in ("score", "prompt", "dose", "seed") if name in associated]
     rows = []
-    for key, part in found.groupby(keys, sort=False):
+    for key, part in associated.groupby(keys, sort=False):
         value, planted = part["value"].to_numpy(), part["planted"].to_numpy()
         rows.append(
             dict(zip(keys, key, strict=True))
@@ -198,12 +198,12 @@ def recovery(found: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-def finding(found: pandas.DataFrame) -> pandas.DataFrame:
+def finding(answers: pandas.DataFrame) -> pandas.DataFrame:
     """Return which scores find what is planted, by the statistics that were set before.
 
     Parameters
     ----------
-    found
+    answers
         ``recorded("generative")``.
 
     Returns
@@ -214,7 +214,7 @@ def finding(found: pandas.DataFrame) -> pandas.DataFrame:
         dose 3 less dose 0, less the same of errors. Each but the second with *low* and *high*,
         Student's interval of 95% over worlds. *finds*, *finds, study 4*: the verdicts.
     """
-    trained = found[found["prompt"] == "trained"]
+    trained = answers[answers["prompt"] == "trained"]
     two = recovery(trained[trained["question"] == "study 2"])
     four = trained[trained["question"] == "study 4"]
     rows = []
@@ -238,5 +238,5 @@ def finding(found: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-def _with_bounds(name: str, found: dict[str, float]) -> dict[str, float]:
-    return {name: found["mean"], f"{name} low": found["low"], f"{name} high": found["high"]}
+def _with_bounds(name: str, mean: dict[str, float]) -> dict[str, float]:
+    return {name: mean["mean"], f"{name} low": mean["low"], f"{name} high": mean["high"]}

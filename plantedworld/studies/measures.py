@@ -273,8 +273,8 @@ def run_similarity(
             texts = clip.encode_text(captions).astype(float)
             for style, drawn in drawings.items():
                 shown = _encoded(clip, drawn, store)
-                found = similarity_scores(texts @ shown.T, clip.scale, women)
-                tables += _scored(base, "clip", style, found)
+                measured = similarity_scores(texts @ shown.T, clip.scale, women)
+                tables += _scored(base, "clip", style, measured)
     return pandas.concat(tables, ignore_index=True)
 
 
@@ -300,9 +300,11 @@ def _described(rows: pandas.DataFrame, seed: int) -> pandas.DataFrame:
     return table.assign(paired=rows["pair"].notna(), control=rows["pair"] == left_out)
 
 
-def _scored(base: pandas.DataFrame, model: str, style: str, found: dict) -> list[pandas.DataFrame]:
+def _scored(
+    base: pandas.DataFrame, model: str, style: str, measured: dict
+) -> list[pandas.DataFrame]:
     labels = {"model": model, "style": style}
-    return [base.assign(measure=name, value=values, **labels) for name, values in found.items()]
+    return [base.assign(measure=name, value=values, **labels) for name, values in measured.items()]
 
 
 def corpus_counts(scores: pandas.DataFrame, corpus: str) -> pandas.DataFrame:
@@ -371,9 +373,9 @@ def _worlds(seeds: Iterable[int]) -> list[tuple[float, int]]:
 
 
 def _shipped(family: str, seeds: Iterable[int]) -> set[tuple[float, int]]:
-    found = planted_checkpoints.shipped(family)
-    found = found[found["seed"].isin(list(seeds))]
-    return set(zip(found["dose"], found["seed"], strict=True))
+    shipped = planted_checkpoints.shipped(family)
+    shipped = shipped[shipped["seed"].isin(list(seeds))]
+    return set(zip(shipped["dose"], shipped["seed"], strict=True))
 
 
 def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:

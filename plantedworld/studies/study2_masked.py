@@ -39,9 +39,9 @@ KEYS = ["model", "planted_in", "dose", "seed", "level"]
 
 def worlds(model: str) -> pandas.DataFrame:
     """Return the worlds for which a model and a BERT are shipped: dose, seed, planted_in."""
-    found = planted_checkpoints.shipped(models.REGISTRY[model].family)
+    shipped = planted_checkpoints.shipped(models.REGISTRY[model].family)
     text = planted_checkpoints.shipped("bert")[["dose", "seed"]]
-    return found.merge(text, on=["dose", "seed"])[["dose", "seed", "planted_in"]]
+    return shipped.merge(text, on=["dose", "seed"])[["dose", "seed", "planted_in"]]
 
 
 def planted_log_odds(entities: list[str], world: plantedworld.World) -> pandas.DataFrame:
