@@ -14,7 +14,6 @@ __all__ = [
     "check_count",
     "check_reading",
     "check_swapped",
-    "false_alarm_sentence",
     "links",
 ]
 
@@ -44,21 +43,6 @@ def links(result: Audit) -> Any:
             for name, content in packed.items()
         )
         + ".</p>"
-    )
-
-
-def false_alarm_sentence(rate: dict[str, float]) -> str:
-    """Return how many reports on models without planted bias claim anything.
-
-    Parameters
-    ----------
-    rate
-        *reports*, *false*, *share*, *low* and *high*.
-    """
-    return (
-        f"Something is claimed in {rate['false']} of {rate['reports']} reports on tiny models in "
-        f"which nothing was planted ({rate['share']:.1%}; 95% interval {rate['low']:.1%} to "
-        f"{rate['high']:.1%})."
     )
 
 

@@ -1,10 +1,11 @@
-"""Figure, table and sentences about harder worlds."""
+"""Figure and table about harder worlds, from what is recorded of them."""
 
 import numpy as np
 import pandas
 
 from biaslib.display import dots, interval_texts, marked, subplots
 from plantedworld.studies.measures import MEASURES
+from plantedworld.studies.recorded import recorded
 
 NO_UNIT = ("c_asc", "top_k")
 """Measures that are not in log-odds: their slope says nothing."""
@@ -16,7 +17,7 @@ def options_figure(summary: pandas.DataFrame):
     Parameters
     ----------
     summary
-        Of :func:`plantedworld.studies.harder.summary`.
+        Of ``recorded("harder_worlds")``.
     """
     names = summary["option"].drop_duplicates().tolist()
     places = {name: at for at, name in enumerate(names)}
@@ -57,42 +58,26 @@ def options_table(summary: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
-def sentence(
-    summary: pandas.DataFrame, frequency: pandas.DataFrame, intersections: pandas.DataFrame
-) -> str:
-    """Return what harder worlds do to each measure.
+def other_tables() -> pandas.DataFrame:
+    """Return how far counts are off by frequency, and what comparisons of groups find.
 
-    Parameters
-    ----------
-    summary, frequency, intersections
-        Of the functions :func:`plantedworld.studies.harder.summary`,
-        :func:`plantedworld.studies.harder.by_frequency` and
-        :func:`plantedworld.studies.harder.intersections`.
+    Two tables in one: *compared* says what, *size* is the error of the count, or the root mean
+    square of the scaled difference.
     """
-    slope = summary[summary["measure"] == "logit"].set_index("option")["slope"]
-    order = summary[summary["measure"] == "c_asc"].set_index("option")["rank within signs"]
-    rare = frequency.set_index(["zipf", "third"])
-    zipf = rare.loc[frequency["zipf"].max()]
-    size = intersections.set_index("groups")["size"]
-    clothes, age = "clothes, gender not shown", "age, gender not shown"
-    return (
-        "- **Clothes and age.** Where portraits do not show the gender but the clothes go with it, "
-        f"the scaled difference has still a slope of {slope[clothes]:.2f}, and where age goes with "
-        f"it, one of {slope[age]:.2f}: **a score called gender may be carried by what goes with "
-        "it**, and words are ranked as if it were the gender. C-ASC's rank correlation within "
-        f"words of one sign falls from {order['as it is']:.2f} to {order[clothes]:.2f} and "
-        f"{order[age]:.2f}.\n"
-        "- **Labels** that are wrong in one case of ten shrink the slope to "
-        f"{slope['noisy labels']:.2f}, and nothing in the scores reveals that; "
-        f"C-ASC's rank correlation falls to {order['noisy labels']:.2f}.\n"
-        "- **Zipf's law** hardly touches the oracle. A count of captions is off by "
-        f"{zipf.loc['rarest', 'error']:.2f} log-odds for the rarest third of the words and by "
-        f"{zipf.loc['commonest', 'error']:.2f} for the commonest; the rarest third makes up "
-        f"{zipf.loc['rarest', 'extreme']:.0%} of the tenth that a count finds most gendered, "
-        "though frequency goes with nothing here "
-        f"({rare.loc[(0.0, 'rarest'), 'extreme']:.0%} where frequencies are nearly alike).\n"
-        "- **An association that only intersections have** is found neither by comparing genders "
-        f"(size {size['women against men']:.2f}) nor by comparing tones "
-        f"({size['tone 5 against tone 1']:.2f}); among people of one tone it is "
-        f"{size['women of tone 5 against men of tone 5']:.2f}."
+    counts, groups = recorded("harder_frequencies"), recorded("harder_intersections")
+    kind = counts["zipf"].map({0.0: "nearly equal frequencies", 1.0: "Zipf's law"})
+    parts = [
+        counts.assign(compared=kind + ", " + counts["third"] + " words", size=counts["error"]),
+        groups.assign(compared=groups["groups"]),
+    ]
+    rows = pandas.concat(parts, ignore_index=True)
+    return pandas.DataFrame(
+        {
+            "compared": rows["compared"],
+            "size": rows["size"],
+            "95% interval": interval_texts(rows),
+            "share of the most gendered tenth": rows["extreme"],
+            "rank with what is planted": rows["rank"],
+            "worlds": rows["n"],
+        }
     )

@@ -1,40 +1,24 @@
-"""The planted world's verdicts on the papers' measures, for the page of contracts."""
+"""What the planted world says of the papers' measures, as tables."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas
 
 import plantedworld
-from biaslib.display import interval_text, interval_texts, signed
-from companion.planted_trial import MODELS, asked, row_name
+from biaslib.display import interval_texts
+from companion.planted_trial import MODELS, asked, verdict_table
 from plantedworld import trial
 
 DATA = Path(plantedworld.__file__).parent / "data" / "measure_verdicts.csv"
 
-OF_THE_TRIAL = {
-    "d, Experiment 1": ("1", ("d, word", "d, sentence", "d, contextual")),
-    "B(E)": ("2", ("B(E)",)),
-    "S_PT": ("2", ("S_PT",)),
-    "S_L": ("2", ("S_L",)),
-    "S_V": ("2", ("S_V",)),
-    "scaled difference": ("3", ("difference",)),
-    "C-ASC": ("3", ("C-ASC",)),
-    "retrieval, top k": ("3", ("top k",)),
+OF_STUDY = {
+    "1": ("d, word", "d, sentence", "d, contextual"),
+    "2": ("B(E)", "S_PT", "S_L", "S_V"),
+    "3": ("difference", "C-ASC", "top k"),
+    "4": ("vlbs",),
 }
-"""Measures that the sealed trial judges: the study that uses each, and what the trial calls it."""
-
-NAMES = {
-    "B(E)": "$S_L$ of the text model (the trial calls it B(E))",
-    "S_PT": "$S_{PT}$",
-    "S_L": "$S_L$",
-    "S_V": "$S_V$",
-}
-"""What prose calls a measure, where that is not its name in the tables."""
-
-RULE = "A target is reached only if the whole 95% interval lies within its bounds."
-"""When the sealed trial says that a target is reached."""
+"""What the held-out test calls the measures of each study."""
 
 TITLES = {
     "planted_world": "A world with a known answer",
@@ -75,15 +59,13 @@ def measures() -> pandas.DataFrame:
 def verdicts() -> pandas.DataFrame:
     """Return :func:`measures` with the words of the page on which each rests.
 
-    Where the sealed trial has judged a measure, that takes the place of what other worlds say.
+    Where the held-out test has judged a measure, the row says what it found.
     """
-    table, sealed = pandas.read_csv(DATA, dtype=str), _of_trial_all(trial.judged())
-    kept = table[~table["measure"].isin(sealed["measure"])]
-    return pandas.concat([sealed, kept], ignore_index=True)
+    return pandas.read_csv(DATA, dtype=str)
 
 
 def questions() -> pandas.DataFrame:
-    """Return what the sealed trial asked of each measure, with its answers and baselines.
+    """Return what the held-out test asked of each measure, with its answers and baselines.
 
     Returns
     -------
@@ -120,110 +102,21 @@ def questions() -> pandas.DataFrame:
     )
 
 
-def signs_sentence() -> str:
-    """Return which targets a score that knows signs alone reaches as well as the measure does."""
-    found = trial.judged()
-    keys = ["measure", "model", "dose", "statistic"]
-    alone = found["stand_ins"].query("scores == 'signs alone'")
-    both = found["verdicts"].merge(alone[[*keys, "mean"]], on=keys, suffixes=("", " of signs"))
-    both = both[both["reached"] & both["mean of signs"].between(both["least"], both["most"])]
-    rows = both[["measure", "statistic"]].drop_duplicates().itertuples()
-    targets = "; ".join(f"{row.measure}, {_question(row)}" for row in rows)
-    return (
-        "Of the targets that are reached, a score that knows signs alone would reach these as "
-        f"well: {targets}."
-    )
-
-
-def sealed_sentences(study: str, rule: bool = True) -> str:
-    """Return what the sealed trial found of the measures of one study, a line a measure.
-
-    Where bounds were asked for, :data:`RULE` stands below the lines, unless the page has said it.
+def of_study(study: str) -> pandas.DataFrame:
+    """Return what the held-out test found of the measures of one study, at dose 3.
 
     Examples
     --------
-    >>> print(sealed_sentences("3").splitlines()[1][:60])
-    - C-ASC: order within words of one sign: target missed, 0.68
-    >>> sealed_sentences("4").endswith(RULE)
-    False
+    >>> of_study("3")["measure"].unique().tolist()
+    ['difference, tiny-CLIP', 'C-ASC, tiny-CLIP', 'top k, tiny-CLIP']
     """
-    found = verdicts()
-    rows = found[(found["study"] == study) & (found["page"] == "planted_world")]
-    lines = [f"- {NAMES.get(row[0], row[0])}: {row[2]}." for row in rows.itertuples(index=False)]
-    told = "\n".join(lines)
-    return f"{told}\n\n{RULE}" if rule and "asked:" in told else told
-
-
-def _of_trial_all(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
-    rows = [
-        _of_trial(name, study, found["verdicts"].query("measure in @names and dose == 3"))
-        for name, (study, names) in OF_THE_TRIAL.items()
-    ]
-    return pandas.DataFrame([*rows, _of_rises(found["rises"])])
-
-
-def _of_trial(name: str, study: str, rows: pandas.DataFrame) -> dict[str, str]:
-    """Return the row of one measure: what the trial found at dose 3."""
-    if set(rows["statistic"]) == {"signs"}:
-        told = [f"{MODELS[model]} {_levels(part)}" for model, part in rows.groupby("model")]
-        text = (
-            "finds the planted sign of gender and race tests, by level (in brackets: 95% interval "
-            f"in %, what was asked): {'; '.join(told)}"
-        )
-    else:
-        text = "; ".join(
-            f"{_question(row)}: {_verdict(row.reached)}, {signed(row.mean)} "
-            f"({interval_text(row.low, row.high)}; asked: {asked(row)})"
-            for row in rows.itertuples()
-        )
-    return {
-        "measure": name,
-        "study": study,
-        "what it finds": text,
-        "scope": _scope(MODELS[each] for each in rows["model"].unique()),
-        "page": "planted_world",
-        "words of the page": row_name(next(rows.itertuples())),
-    }
+    found = trial.judged()
+    table = verdict_table(found["verdicts"], found["rises"])
+    kept = table["measure"].str.partition(", tiny-")[0].isin(OF_STUDY[study])
+    return table.loc[kept, ["measure", "statistic", "dose 3", "worlds"]].reset_index(drop=True)
 
 
 def _question(row) -> str:
     """Return what a target asks of its measure."""
     asks = QUESTIONS | (OF_PRETRAINING if row.measure == "S_PT" else {})
     return asks[row.statistic]
-
-
-def _of_rises(risen: pandas.DataFrame) -> dict[str, str]:
-    models = ("tiny-" + risen.loc[risen["reached"], "model"]).tolist()
-    named = f" ({'; '.join(models)})" if models else ""
-    return {
-        "measure": "vlbs",
-        "study": "4",
-        "what it finds": f"rises with a planted bias by more than errors on stereotypical pictures "
-        f"do, for {len(models)} of {len(risen)} models{named}",
-        "scope": f"{_scope(['tiny models'])}; objects drawn half transparent",
-        "page": "planted_world",
-        "words of the page": f"for {len(models)} of {len(risen)} models",
-    }
-
-
-def _scope(models: Iterable[str]) -> str:
-    return f"{', '.join(models)}; worlds and drawings on which no training was tuned, dose 3"
-
-
-def _levels(part: pandas.DataFrame) -> str:
-    return ", ".join(
-        f"{row.measure.partition(', ')[2]} {row.mean:.0%} ({_of_shares(row)}; asked: "
-        f"{row.least:.0%} or more; {_verdict(row.reached)})"
-        for row in part.itertuples()
-    )
-
-
-def _of_shares(row) -> str:
-    """Return the interval of a share, which ends at 100%; or that all worlds have the same."""
-    if row.low == row.high:
-        return f"the same in all {row.n} worlds"
-    return f"{100 * row.low:.0f} to {min(100 * row.high, 100):.0f}"
-
-
-def _verdict(reached: bool) -> str:
-    return "target reached" if reached else "target missed"

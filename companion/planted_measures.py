@@ -233,26 +233,6 @@ def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFr
     )
 
 
-def exceptions(zero: pandas.DataFrame) -> str:
-    """Return which slopes and means of models without bias are not within the bound, if any.
-
-    Parameters
-    ----------
-    zero
-        Of :func:`plantedworld.studies.measures.dose_zero`.
-    """
-    outside = zero[zero["within"].eq(False) & zero["statistic"].ne("rms")]
-    if outside.empty:
-        return ""
-    told = "; ".join(
-        f"the {row.statistic} of {MODELS[row.model]} on {STYLES[row.style]}, "
-        f"{signed(row.mean)} ({interval_text(row.low, row.high)})"
-        for row in outside.itertuples()
-    )
-    number = "one exception" if len(outside) == 1 else f"{len(outside)} exceptions"
-    return f", with {number}: {told}"
-
-
 def stated(
     summary: pandas.DataFrame,
     measure: str,
@@ -267,31 +247,6 @@ def stated(
         return "(no checkpoint shipped)"
     ends = "one seed" if np.isnan(found["low"]) else interval_text(found["low"], found["high"])
     return f"{signed(found['mean'])} ({ends})"
-
-
-def better_than_exact(summary: pandas.DataFrame) -> str:
-    """Return how the C-ASC of CLIP ranks words beside that of the oracle, which knows them.
-
-    Better, if its whole interval over seeds lies above the oracle's; as well, if the two overlap.
-    """
-    better, alike = [], []
-    for dose in (1, 3):
-        clip, oracle = (
-            study.mean_over_seeds(_rows(summary, "c_asc", model, dose)["rank"])
-            for model in ("clip", "oracle")
-        )
-        if clip["low"] > oracle["high"]:
-            better.append(f"dose {dose}")
-        elif clip["high"] >= oracle["low"]:
-            alike.append(f"dose {dose}")
-    if not better + alike:
-        return "In this run the oracle ranks words better by C-ASC than any trained model does."
-    told = f"At {' and '.join(better or alike)}, tiny-CLIP's C-ASC ranks the words "
-    told += "even *better* than" if better else "no worse, within the intervals, than"
-    return (
-        f"{told} that of the oracle, which knows the answer: the noise of tiny-CLIP keeps its "
-        "scores away from the bound."
-    )
 
 
 def floor_stated(floor: pandas.DataFrame, measure: str, model: str) -> str:

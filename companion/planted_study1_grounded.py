@@ -1,15 +1,16 @@
-"""Study 1 where the answer is known: figures, tables and sentences of the verdict."""
+"""Study 1 where the answer is known: figures and tables."""
 
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
 import pandas
 
-from biaslib.display import COLOURS, counted, dots, interval_texts, marked, signed, subplots
+from biaslib import inference
+from biaslib.display import COLOURS, dots, interval_texts, marked, signed, subplots
 from biaslib.studies import study1_grounded as study
 from companion._check import Check, judge_function
-from companion.study1_grounded import MARKS, TINY, listed, profile_of
-from plantedworld import trial
+from companion.study1_grounded import MARKS, TINY, profile_of
 from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.studies import study1_grounded as calibration
 
@@ -34,31 +35,6 @@ def with_signs(scores: pandas.DataFrame) -> pandas.DataFrame:
     rows = rows[~rows["control"]]
     size = rows["sign"] * rows["value"]
     return rows.assign(size=size, right=size > 0)
-
-
-def control_sentence(seeds: Sequence[int]) -> str:
-    """Return on which tests nothing is planted in the worlds of some seeds, and on how many is.
-
-    Examples
-    --------
-    >>> print(control_sentence([0]))  # doctest: +NORMALIZE_WHITESPACE
-    In each world nothing is planted on one pair of word lists (C8 and C13 in the world of seed 0),
-    and nothing by tone on occupations (occupation-race); the tests on these words serve as
-    controls. For the 10 other tests of a world the planted direction is known.
-    """
-    signs = pandas.concat([planted_signs(seed).assign(world=seed) for seed in seeds])
-    free = signs[signs["control"]]
-    always = [test for test, rows in free.groupby("test") if len(rows) == len(seeds)]
-    by_tone = [test for test in always if test.startswith("occupation")]
-    of_pair = free[~free["test"].isin(by_tone)].groupby("world")["test"].agg(list)
-    pairs = "; ".join(f"{listed(names)} in the world of seed {at}" for at, names in of_pair.items())
-    planted = (~signs["control"]).groupby(signs["world"]).sum()
-    return (
-        f"In each world nothing is planted on one pair of word lists ({pairs}), and nothing by "
-        f"tone on occupations ({listed(by_tone)}); the tests on these words serve as controls. For "
-        f"the {listed([str(n) for n in planted.unique()])} other tests of a world the planted "
-        "direction is known."
-    )
 
 
 def sign_table(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -94,47 +70,6 @@ def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFr
     )
 
 
-def sign_sentence(scores: pandas.DataFrame) -> str:
-    """Return how often the signs are right, what a case is, and where the wrong ones are listed."""
-    rows = with_signs(scores)
-    parts = [
-        f"on {group} in {part['right'].sum()} of {len(part)} cases, with a mean d of "
-        f"{signed(part['size'].mean())} in the planted direction"
-        for group, part in rows.groupby("group", sort=False)
-    ]
-    missed = (~rows["right"] & (rows["group"] == "gender")).sum()
-    misses = f" The folded table lists the {missed} wrong ones on gender." if missed else ""
-    return (
-        f"The sign is right {'; '.join(parts)} (emoji tones stand for race here). A case is "
-        f"{_case(rows)}.{misses}"
-    )
-
-
-def _case(rows: pandas.DataFrame) -> str:
-    """Return what a case is: how many tests, experiments, levels, worlds and models there are."""
-    per_world = rows.groupby(["world", "group"])["test"].nunique().unique()
-    n_tests = counted(per_world[0], "tests") if len(per_world) == 1 else "the tests"
-    of_kind = "of either kind" if rows["group"].nunique() == 2 else "of one kind"
-    names = {"experiment": "experiments", "level": "levels", "world": "worlds", "model": "models"}
-    among = [counted(rows[column].nunique(), things) for column, things in names.items()]
-    return f"one of {n_tests} {of_kind} with a planted direction, in one of {listed(among)}"
-
-
-def sealed_signs() -> str:
-    """Return how many of the sealed trial's targets for signs were missed.
-
-    Examples
-    --------
-    >>> sealed_signs()[:79]
-    "Of the sealed trial's 12 targets for signs, which take gender and race together"
-    """
-    rows = trial.judged()["verdicts"].query("statistic == 'signs'")
-    return (
-        f"Of the sealed trial's {len(rows)} targets for signs, which take gender and race "
-        f"together, {(~rows['reached']).sum()} were missed"
-    )
-
-
 def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
     """Draw effect sizes and differences of means of models without bias, and of one with it.
 
@@ -163,23 +98,50 @@ def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: in
     return marked(figure, profile_of(null))
 
 
+def sizes(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return how large effect sizes are without any bias, by level and experiment.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *level*, *experiment*; *mean* of the absolute effect size with *low* and *high* (95%, models
+        resampled), *q95* and *largest*; root mean squares: *rms*, *numerator_rms*, and *dealt_rms*
+        where words are dealt to two equal sets by chance: of n words it is 2 / sqrt(n), whatever
+        their scores; *n_models* and *n*.
+    """
+    rows = scores.assign(size=scores["value"].abs(), dealt=2 / np.sqrt(scores["n_words"]))
+    groups = rows.groupby(["level", "experiment"], sort=False)
+    table = groups.agg(
+        mean=("size", "mean"), rms=("size", _root_mean_square),
+        dealt_rms=("dealt", _root_mean_square),
+        q95=("size", lambda size: size.quantile(0.95)), largest=("size", "max"),
+        numerator_rms=("numerator", _root_mean_square),
+        n_models=("world", "nunique"), n=("size", "size"),
+    )  # fmt: skip
+    table[["low", "high"]] = [calibration.over_models(part, "size") for _, part in groups]
+    return table.reset_index()
+
+
+def _root_mean_square(values: pandas.Series) -> float:
+    return float(np.sqrt((values**2).mean()))
+
+
 def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
     """Return the sizes of effects without bias, as a reader sees them."""
-    return pandas.DataFrame(
-        {
-            "level": sizes["level"],
-            "experiment": sizes["experiment"],
-            "mean |d|": sizes["mean"],
-            "95% over models": interval_texts(sizes),
-            "rms d": sizes["rms"],
-            "rms d, words dealt by chance": sizes["dealt_rms"],
-            "95th percentile of |d|": sizes["q95"],
-            "largest |d|": sizes["largest"],
-            "rms numerator": sizes["numerator_rms"],
-            "models": sizes["n_models"],
-            "tests": sizes["n"],
-        }
-    )
+    names = {
+        "level": "level",
+        "experiment": "experiment",
+        "mean": "mean |d|",
+        "interval": "95% over models",
+        "rms": "rms d",
+        "dealt_rms": "rms d, words dealt by chance",
+        "q95": "95th percentile of |d|",
+        "largest": "largest |d|",
+        "numerator_rms": "rms numerator",
+        "n_models": "models",
+        "n": "tests",
+    }
+    return sizes.assign(interval=interval_texts(sizes))[list(names)].rename(columns=names)
 
 
 def calibration_figure(tables: Sequence[tuple[str, pandas.DataFrame]]):
@@ -246,8 +208,6 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
     columns
         Panels beside each other.
     """
-    import textwrap
-
     colours = {"yes": "C0", "no": "C1"}
     models = list(dict.fromkeys(answers["model"]))
     lines = -(-len(questions) // columns)
@@ -295,178 +255,6 @@ def worlds_table(answers: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-def worlds_sentence(verdict: pandas.DataFrame) -> str:
-    """Return which questions the experiments answer, and for whom, from :func:`worlds_table`."""
-    parts = []
-    for measure, rows in verdict.groupby("measure", sort=False):
-        names = rows["model"].replace("oracle", "the oracle")
-        apart = names[rows["all tests apart"]].tolist()
-        mixed = names[~rows["all tests apart"]].tolist()
-        question, number = measure.split("? ")
-        if not apart:
-            said = "for no model does it tell the two worlds apart"
-        elif not mixed:
-            said = "for every model, each test is higher where the answer is yes"
-        else:
-            said = (
-                f"each test is higher where the answer is yes for {listed(apart)}; for "
-                f"{listed(mixed)} the two worlds overlap"
-            )
-        parts.append(f"- *{question}?* {number}: {said}.")
-    return "\n".join(parts)
-
-
-def worlds_summary(verdict: pandas.DataFrame) -> str:
-    """Return for how many models each number tells the worlds with yes from those with no.
-
-    Parameters
-    ----------
-    verdict
-        Of :func:`worlds_table`, with all questions of
-        :data:`plantedworld.studies.study1_grounded.QUESTIONS`.
-    """
-    told = {question: apart_share(verdict, question) for question in calibration.QUESTIONS}
-    exact = verdict[(verdict["question"] == "3: pictures") & (verdict["model"] == "oracle")]
-    turned = (
-        " (and the wrong way round for the oracle)" if (exact["yes"] < exact["no"]).any() else ""
-    )
-    later = verdict[verdict["question"].isin(["2: d", "3: pictures", "3: masks"])]
-    shares = later.groupby("question")["all tests apart"].mean()
-    lead = "No number" if (shares < 0.5).all() else "Not every number"
-    return (
-        "Whether there is a bias at all, the effect size of Experiment 1 tells for "
-        f"{told['1: d']}, and the difference of means for {told['1: numerator']}. {lead} of "
-        "the paper answers the second and third question in these worlds: Experiment 1 less "
-        f"Experiment 2 separates the worlds for {told['2: d']}, the exchange of pictures "
-        f"for {told['3: pictures']}{turned}, hiding people or words for {told['3: masks']} (the "
-        "oracle is not asked). The same text with and without its picture separates them for "
-        f"{told['2: picture, d']} by d and {told['2: picture, numerator']} by the difference of "
-        "means."
-    )
-
-
-def apart_share(verdict: pandas.DataFrame, question: str) -> str:
-    """Return for how many models a number tells the worlds of its question apart.
-
-    The oracle is no model, and is named beside the count.
-
-    >>> rows = {"question": "1", "model": ["oracle", "tiny-LXMERT"], "all tests apart": [True, 0]}
-    >>> apart_share(pandas.DataFrame(rows), "1")
-    '0 of 1 models (and for the oracle)'
-    """
-    models, oracle = _by_kind(verdict, question)
-    also = " (and for the oracle)" if oracle["all tests apart"].any() else ""
-    return f"{int(models['all tests apart'].sum())} of {len(models)} models{also}"
-
-
-def _by_kind(verdict: pandas.DataFrame, question: str) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    rows = verdict[verdict["question"] == question]
-    is_oracle = rows["model"] == "oracle"
-    return rows[~is_oracle], rows[is_oracle]
-
-
-def comparison_sentence(verdict: pandas.DataFrame) -> str:
-    """Return what Experiment 2, compared with 1, says of help in worlds with help and without.
-
-    Parameters
-    ----------
-    verdict
-        Of :func:`worlds_table`.
-    """
-    models, _ = _by_kind(verdict, "2: d")
-    helped = models[models["yes"] > 0]
-    without = models.loc[models["yes"] <= 0, "model"]
-    both = helped[helped["no"] > 0]
-    parts = []
-    if len(without):
-        show = "show" if len(without) > 1 else "shows"
-        parts.append(
-            f"{listed(without)} {show} no help on average even where pictures show all there is to "
-            "know"
-        )
-    parts += [
-        f"{row.model} shows help in both worlds ({signed(row.yes, 3)} where pictures help, "
-        f"{signed(row.no, 3)} where they do not)"
-        for row in both.itertuples()
-    ]
-    if not parts:
-        return ""
-    evidence = "neither outcome of" if len(parts) > 1 else "one outcome of"
-    verb = "is evidence" if len(parts) > 1 else "is no evidence"
-    return f"So {evidence} comparing Experiments 1 and 2 {verb}: {', and '.join(parts)}."
-
-
-def oracle_sentence(verdict: pandas.DataFrame) -> str:
-    """Return whether Experiment 3 goes the wrong way for the oracle, which makes no error.
-
-    Parameters
-    ----------
-    verdict
-        Of :func:`worlds_table`.
-    """
-    _, oracle = _by_kind(verdict, "3: pictures")
-    wrong = oracle[oracle["yes"] < oracle["no"]]
-    return " ".join(
-        "Even without any error Experiment 3 can go the wrong way: for the oracle its mean is "
-        f"{signed(row.yes, 3)} where pictures carry the bias and {signed(row.no, 3)} where they do "
-        "not."
-        for row in wrong.itertuples()
-    )
-
-
-def rejects_too_often(rates: pandas.DataFrame, alpha: float = 0.05) -> str:
-    """Return at which levels a test of models without bias rejects more often than it may.
-
-    Parameters
-    ----------
-    rates
-        Rejections of one p-value and experiment, as of
-        :func:`plantedworld.studies.study1_grounded.rejections`.
-    alpha
-        What was promised.
-    """
-    above = rates[rates["model_low"] > alpha]
-    if above.empty:
-        return f"at no level is its rejection rate clearly above {alpha:.0%}"
-    levels = listed([f"{row.level} ({row.share:.0%})" for row in above.itertuples()])
-    noun = "level" if len(above) == 1 else "levels"
-    return f"it rejects more often than {alpha:.0%} at the {noun} {levels}"
-
-
-def against_nominal(rates: pandas.DataFrame, level: str, experiment: int = 1) -> str:
-    """Return a rejection rate with its interval, and whether the interval holds 5%.
-
-    >>> rates = pandas.DataFrame({"level": ["word"], "experiment": [1], "share": [0.2]})
-    >>> against_nominal(rates.assign(model_low=0.1, model_high=0.3), "word")
-    '20% (10% to 30%, which excludes 5%)'
-    """
-    row = rates[(rates["level"] == level) & (rates["experiment"] == experiment)].iloc[0]
-    inside = row["model_low"] <= 0.05 <= row["model_high"]
-    held = "includes" if inside else "excludes"
-    return f"{share(rates, level, experiment)[:-1]}, which {held} 5%)"
-
-
-def other_rates(models: pandas.DataFrame, words: pandas.DataFrame) -> str:
-    """Return how often the two nulls reject beyond Experiment 1 at word level, for a sentence.
-
-    Parameters
-    ----------
-    models, words
-        Rejections against other models, by the difference of means, and against other words at
-        word level, as of :func:`plantedworld.studies.study1_grounded.rejections`.
-    """
-    others = models[(models["level"] != "word") | (models["experiment"] != 1)]["share"]
-    second = words[words["experiment"] == 2].iloc[0]
-    count = "none" if second["rejected"] == 0 else f"{second['rejected']:.0f}"
-    strict = second["high"] < 0.05
-    said = ", so that this null is too strict there" if strict else ""
-    return (
-        f"The other levels and Experiment 2 lie between {others.min():.1%} and {others.max():.1%} "
-        "against other models (difference of means); against other words Experiment 2 rejects "
-        f"{count} of {second['n']:.0f}{said}."
-    )
-
-
 def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.DataFrame:
     """Return how many planted tests are significant at 5% against each null.
 
@@ -495,18 +283,55 @@ def _found(p_values: pandas.Series) -> str:
     return f"{(p_values < 0.05).sum()} of {len(p_values)}"
 
 
+def encoder_rejections(random_sets: Sequence) -> pandas.DataFrame:
+    """Return the same calibration of a real text encoder, from random attribute words.
+
+    A second half of the random sets plays tests without any planted meaning; the first half is the
+    null in which the remedy places them.
+
+    Parameters
+    ----------
+    random_sets
+        The second of what :func:`biaslib.studies.text_encoders.against_random` returns.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *test*, *level*, *size* (mean absolute effect size of random sets), *permutation* (share of
+        *n_permutation* with p below .05, one-sided), *remedy* (share of *n_remedy*, the second
+        half, that the first half calls significant at 5%, two-sided); of both shares the 95%
+        interval of Clopper and Pearson, such as *remedy_low* and *remedy_high*.
+    """
+    rows = []
+    for random in random_sets:
+        first, second = (np.abs(random.effect_sizes[start::2]) for start in (0, 1))
+        larger = (first[:, None] >= second).sum(axis=0)
+        row = {
+            "test": random.test,
+            "level": random.level,
+            "size": np.abs(random.effect_sizes).mean(),
+        }
+        for name, rejected in {
+            "permutation": np.asarray(random.p_values) < 0.05,
+            "remedy": (1 + larger) / (1 + len(first)) < 0.05,
+        }.items():
+            interval = inference.proportion_interval(int(rejected.sum()), len(rejected))
+            row |= {name: float(rejected.mean()), f"n_{name}": len(rejected)}
+            row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
+        rows.append(row)
+    return pandas.DataFrame(rows)
+
+
 def encoder_table(judged: pandas.DataFrame) -> pandas.DataFrame:
     """Return how often tests reject random attribute words in a real encoder, as it is read."""
+    sizes = zip(judged["n_permutation"], judged["n_remedy"], strict=True)
     return pandas.DataFrame(
         {
             "test": judged["test"],
             "mean |d|": judged["size"],
             "permutation rejects (%)": _percent(judged, "permutation"),
             "random words reject (%)": _percent(judged, "remedy"),
-            "sets judged": [
-                f"{a:,} and {b:,}"
-                for a, b in zip(judged["n_permutation"], judged["n_remedy"], strict=True)
-            ],
+            "sets judged": [f"{one:,} and {other:,}" for one, other in sizes],
         }
     )
 

@@ -1,19 +1,11 @@
-"""Study 2 where the answer is known: figures, tables and sentences."""
+"""Study 2 where the answer is known: figures, tables and panel."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas
 
-from biaslib.display import (
-    in_words,
-    interval_text,
-    interval_texts,
-    listed,
-    marked,
-    signed,
-    subplots,
-)
+from biaslib.display import interval_texts, marked, signed, subplots
 from companion._drawing import Drawing
 from companion._explorer import Panel
 from companion.study2_masked import SHOWN_LEVELS, shown_model
@@ -90,47 +82,6 @@ def rank_table(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame
     whole = recovered.query("planted_in == 'both' and dose == @dose")
     wide = whole.pivot(index="seed", columns="level", values="rank")
     return wide[list(SHOWN_LEVELS)].rename_axis(columns=None).reset_index()
-
-
-def label_sentence(found: pandas.DataFrame, entities: pandas.DataFrame) -> str:
-    """Return for how many entities a world was planted with the direction of the label.
-
-    Parameters
-    ----------
-    found
-        Of :func:`plantedworld.studies.study2_masked.planted_log_odds`.
-    entities
-        With the columns *entity* and *stereotype*.
-    """
-    labels = entities.set_index("entity")["stereotype"].map({"women": 1, "men": -1})
-    log_odds = found["S_L, no image"]
-    same = (np.sign(log_odds) == labels.reindex(log_odds.index)).sum()
-    return f"{same} of {len(log_odds)} entities were planted with the direction of their label"
-
-
-def worlds_text(beside: pandas.DataFrame) -> str:
-    """Return how many worlds there are of each dose, and where the others are planted.
-
-    Examples
-    --------
-    >>> worlds = [("both", 0, 0), ("both", 3, 0), ("text", 3, 0)]
-    >>> worlds_text(pandas.DataFrame(worlds, columns=["planted_in", "dose", "seed"]))
-    'one for each of the doses 0 and 3; one of dose 3 planted in text alone'
-    """
-    worlds = beside.drop_duplicates(["planted_in", "dose", "seed"])
-    counts = worlds.groupby(["planted_in", "dose"]).size()
-    of_both = counts["both"]
-    parts = [
-        f"{in_words(n)} for {'each of the doses' if len(rows) > 1 else 'dose'} "
-        f"{listed([f'{dose:g}' for dose in rows.index])}"
-        for n, rows in of_both.groupby(of_both)
-    ]
-    parts += [
-        f"{in_words(n)} of dose {dose:g} planted in {place} alone"
-        for (place, dose), n in counts.items()
-        if place != "both"
-    ]
-    return "; ".join(parts)
 
 
 def beside_plot(beside: pandas.DataFrame, dose: float = 3):
@@ -213,62 +164,7 @@ def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
     )
 
 
-def fits_sentence(biased: pandas.DataFrame, unbiased: pandas.DataFrame, seed: int = 0) -> str:
-    """Return how often the wrong name fits the gender with a bias and without, with intervals.
-
-    Parameters
-    ----------
-    biased, unbiased
-        Of :func:`biaslib.studies.study2_masked.misnaming_rates`, for half-hidden entities.
-    seed
-        Of the two worlds.
-
-    Examples
-    --------
-    >>> row = {"statistic": FITS, "count": 3, "n": 4, "low": 0.2, "high": 0.99}
-    >>> found = pandas.DataFrame([row])
-    >>> fits_sentence(found, found)[:66]
-    'The wrong name fits the gender in 3 of 4 of the half-hidden errors'
-    """
-    one, other = (rows.set_index("statistic").loc[FITS] for rows in (biased, unbiased))
-    told = [f"{row['count']:.0f} of {row['n']:.0f}" for row in (one, other)]
-    ends = [f"{row['low']:.0%} to {row['high']:.0%}" for row in (one, other)]
-    overlap = one["low"] <= other["high"] and other["low"] <= one["high"]
-    apart = "they overlap, and one world cannot tell them apart" if overlap else "they lie apart"
-    return (
-        f"The wrong name fits the gender in {told[0]} of the half-hidden errors, and where nothing "
-        f"is planted in {told[1]} (95% intervals {ends[0]} and {ends[1]}, both of seed {seed}: "
-        f"{apart})."
-    )
-
-
-FITS = "the wrong name fits the gender"
-"""The statistic of :func:`fits_sentence`."""
-
-
-def slope_sentence(found: pandas.DataFrame) -> str:
-    """Return for which scores with an image the slope on the truth lies below 1, with intervals.
-
-    Parameters
-    ----------
-    found
-        Of :func:`plantedworld.studies.study2_masked.over_seeds`.
-    """
-    rows = found.set_index("level").loc[["S_L", "S_V"]]
-    told = {
-        level: f"that of {symbol(level)} ({signed(row['slope'])}, "
-        f"{interval_text(row['slope low'], row['slope high'])})"
-        for level, row in rows.iterrows()
-    }
-    below = [told[level] for level in rows.index[rows["slope high"] < 1]]
-    held = (rows["slope low"] <= 1) & (rows["slope high"] >= 1)
-    open_ = [told[level] for level in rows.index[held]]
-    parts = [f"Of the slopes of scores with an image, {' and '.join(below) or 'none'} does"]
-    parts += [f"{' and '.join(open_)} shows nothing"] if open_ else []
-    return f"{'; '.join(parts)}."
-
-
-def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = True) -> str:
+def blind_table(beside: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
     """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
 
     Parameters
@@ -277,31 +173,20 @@ def blind_sentence(beside: pandas.DataFrame, dose: float = 3, partial: bool = Tr
         Of :func:`plantedworld.studies.study2_masked.over_worlds`.
     dose
         Of its rows.
-    partial
-        Whether the partial rank correlation of S_V is told, too.
     """
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
     wide = whole.pivot_table(index=["seed", "test"], columns="level", values=["value", "oracle"])
     own, exact = wide["value"], wide["oracle"]["S_V"]
-    found = {"blind": [], "own": []}
-    for _, rows in exact.groupby(level="seed"):
-        scores = own.loc[rows.index]
-        found["blind"].append(scores["S_L, no image"].corr(rows, method="spearman"))
-        found["own"].append(partial_rank(scores["S_V"], rows, scores["S_L, no image"]))
-    blind, own_part = (mean_over_seeds(found[name]) for name in ("blind", "own"))
-    first = (
-        "An $S_V$ near its true value does not show that it measures what comes from pictures. In "
-        "these worlds captions and pictures carry the same directions, so that the same models' "
-        f"scores *without* a picture have a rank correlation of {blind['mean']:.2f} with the true "
-        "$S_V$."
-    )
-    if not partial:
-        return first
-    return (
-        f"{first} Given those, the partial rank correlation of $S_V$ is {own_part['mean']:.2f} "
-        f"(95% interval {interval_text(own_part['low'], own_part['high'])}, {own_part['n']} "
-        "worlds)."
-    )
+    ranks: dict[str, list] = {"S_L, no image": [], "S_V, given S_L without an image": []}
+    for _, truth in exact.groupby(level="seed"):
+        scores = own.loc[truth.index]
+        without, partial = ranks.values()
+        without.append(scores["S_L, no image"].corr(truth, method="spearman"))
+        partial.append(partial_rank(scores["S_V"], truth, scores["S_L, no image"]))
+    means = pandas.DataFrame([mean_over_seeds(each) for each in ranks.values()])
+    columns = {"score": list(ranks), "rank correlation": means["mean"]}
+    columns |= {"95% interval": interval_texts(means), "worlds": means["n"]}
+    return pandas.DataFrame(columns)
 
 
 def dose_plot(recovered: pandas.DataFrame):

@@ -1,41 +1,11 @@
-"""Study 3 where the answer is known: figures, tables and sentences of the verdict."""
+"""Study 3 where the answer is known: figures and tables."""
 
 import numpy as np
 import pandas
 
-from biaslib.display import interval_text, marked, signed, subplots
+from biaslib.display import interval_text, marked, subplots
 from biaslib.inference import rank_correlation_interval
 from companion._check import Check, judge_function
-
-NARROWLY = 0.05
-"""A rank correlation that falls short of its target by less than this misses it narrowly."""
-
-
-def sealed_verdict(judged: pandas.DataFrame) -> str:
-    """Return the verdict on C-ASC by the sealed trial, at dose 3: side, place on a side, size.
-
-    Parameters
-    ----------
-    judged
-        The *verdicts* of :func:`plantedworld.trial.judged`.
-
-    Examples
-    --------
-    >>> rows = {"measure": ["C-ASC", "difference"], "statistic": ["rank within signs", "slope"]}
-    >>> rows |= {"least": [0.7, 0.75], "mean": [0.68, 0.3], "reached": [False, False], "dose": 3}
-    >>> sealed_verdict(pandas.DataFrame(rows)).partition("; ")[2]
-    'its place within that side only in part (target missed narrowly); its size not at all'
-    """
-    found = judged[judged["dose"] == 3].set_index(["measure", "statistic"])
-    place, size = found.loc[("C-ASC", "rank within signs")], found.loc[("difference", "slope")]
-    if place["reached"]:
-        within = "is found, too"
-    elif place["least"] - place["mean"] < NARROWLY:
-        within = "only in part (target missed narrowly)"
-    else:
-        within = "is not (target missed)"
-    scale = "by the scaled difference alone" if size["reached"] else "not at all"
-    return f"the side of a word is found; its place within that side {within}; its size {scale}"
 
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
@@ -101,66 +71,6 @@ def truth_figure(known: pandas.DataFrame):
     return marked(figure)
 
 
-def bare_sentence(known: pandas.DataFrame) -> str:
-    """Return why even a perfect model scores words that have no association of their own."""
-    bare = known[~known["planted"]]
-    largest = bare.groupby("facet", sort=False)["oracle"].apply(lambda each: each.abs().max())
-    parts = [f"{size:.2f} by {facet}" for facet, size in largest.items()]
-    kinds = bare.loc[bare["facet"] == "gender", "bias_type"].value_counts()
-    listed = ", ".join(f"{n} of *{name}*" for name, n in kinds.items())
-    return (
-        f"By gender, nothing is planted on {kinds.sum()} of the words: by type, {listed}. The "
-        "oracle does not give 0 to words without an association of their own: other words that go "
-        "to the same place in a caption move theirs a little, and C-ASC makes that as large as "
-        f"{' and '.join(parts)}."
-    )
-
-
-def bare_by_tone(known: pandas.DataFrame) -> str:
-    """Return on how many words nothing is planted by tone, and of which type most of them are."""
-    rows = known[known["facet"] == "tone"]
-    bare = rows[~rows["planted"]]
-    kinds = bare["bias_type"].value_counts()
-    return (
-        f"By tone, nothing is planted on {len(bare)} of the {len(rows)} words, {kinds.iloc[0]} of "
-        f"them of the type *{kinds.index[0]}*"
-    )
-
-
-def on_truth(known: pandas.DataFrame, facet: str) -> str:
-    """Return sentences on a facet: which types carry a planted association, and what C-ASC does."""
-    rows = known[known["facet"] == facet]
-    held = rows.groupby("bias_type", sort=False)["planted"].sum()
-    none = [f"*{name}*" for name, n in held.items() if n == 0]
-    of_model = truth_table(rows).set_index("model").loc["tiny-CLIP"]
-    sizes, bare = (rows["model"][chosen].abs() for chosen in (rows["planted"], ~rows["planted"]))
-    moved = rows.loc[~rows["planted"], "truth"].abs().max()
-    where = f"; none on {', '.join(none)}" if none else ""
-    return (
-        f"By {facet}, an association is planted on {held.sum()} of {len(rows)} words{where}. Among "
-        f"the words that have one, C-ASC of tiny-CLIP has a rank correlation of "
-        f"{of_model['rank correlation with the truth']:.2f} with it; half of the sizes are beyond "
-        f"{sizes.median():.2f}, the largest is {sizes.max():.2f}. On the {len(bare)} that have "
-        f"none, and whose log ratio other words of the place move by up to {moved:.2f}, half are "
-        f"beyond {bare.median():.2f}, and the largest, {bare.max():.2f}, exceeds "
-        f"{(sizes < bare.max()).sum()} of the {len(sizes)} sizes of words with an association."
-    )
-
-
-def saturated(known: pandas.DataFrame, beyond: float = 1.9) -> str:
-    """Return a sentence on the sizes that C-ASC by gender gives a model without any error."""
-    rows = known[(known["facet"] == "gender") & (known["oracle"].abs() > beyond)]
-    ratios = rows["truth"].abs()
-    if len(rows) < 2:
-        return f"The oracle's C-ASC by gender stays within ±{beyond} for all words but {len(rows)}."
-    return (
-        f"The oracle, which makes no error, gives {len(rows)} words a C-ASC by gender beyond "
-        f"±{beyond}, on planted log ratios from ±{ratios.min():.2f} to ±{ratios.max():.2f}: "
-        "divided by the spread of one caption's similarities, the score says whether portraits of "
-        "two groups are told apart, but hardly by how much."
-    )
-
-
 def units_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
     """Return how many tests of gender reject, by dose and by unit.
 
@@ -209,25 +119,6 @@ def halves_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
             for dose, rows in tables.items()
         ]
     )
-
-
-def recovered(found: dict[str, float]) -> str:
-    """Return a sentence on counted and planted shares.
-
-    Parameters
-    ----------
-    found
-        As of :func:`plantedworld.studies.study3_clip_audit.against_truth`.
-    """
-    numbers = (
-        f"The planted share lies within the 95% interval for {found['inside']:.1%} of "
-        f"{found['words']} words with at least one pronoun (95% or more is what exact intervals of "
-        "small counts give); in standard errors, the differences have a "
-        f"mean of {signed(found['mean'])} and a spread of {found['spread']:.2f}"
-    )
-    if abs(found["mean"]) < found["limit"] and 0.8 < found["spread"] < 1.2:
-        return f"{numbers}, where sampling error alone would give 0 and 1: the count is right."
-    return f"{numbers}. Sampling error alone would give 0 and 1: **the count is off**."
 
 
 def check_within(answer) -> Check:

@@ -12,12 +12,10 @@ from plantedworld._frames import Frame, frames, read
 from plantedworld._pictures import Scenes
 from plantedworld._scenes import (
     N_LOOKS,
-    NUISANCES,
     PICTURED_OBJECTS,
     PICTURED_ROLES,
     boxes,
     draw,
-    first_half,
     looks,
     object_pairs,
     white,
@@ -26,7 +24,6 @@ from plantedworld._sets import (
     agents_with_entities,
     blank,
     caption_choices,
-    depictions,
     faces,
     grounded_sets,
 )
@@ -47,7 +44,6 @@ from plantedworld._world import AGES, World, world
 __all__ = [
     "AGES",
     "GENDERS",
-    "NUISANCES",
     "N_LOOKS",
     "PICTURED_OBJECTS",
     "PICTURED_ROLES",
@@ -66,10 +62,8 @@ __all__ = [
     "caption_choices",
     "content_words",
     "controls",
-    "depictions",
     "draw",
     "faces",
-    "first_half",
     "frames",
     "frequencies",
     "grounded_sets",

@@ -25,10 +25,6 @@ REGIONS = ("person", "object", "whole")
 N_LOOKS = {"train": 8, "tune": 4, "test": 8}
 """Looks of adults: 0 to 7 are for training, 8 to 11 guided recipes, 12 to 19 no choice at all."""
 
-NUISANCES = {"clothes": 21, "ground": 10, "position": 4}
-"""What a layout decides and a world can let go with the gender: the hues of clothes and of the
-ground, and the side where the person stands; and which number of a layout it is."""
-
 COLUMNS = {
     "gender": ("woman", "man"),
     "gender_shown": (True, False),
@@ -228,30 +224,6 @@ def looks(split: str) -> range:
     before = _sprites.SPLITS[: _sprites.SPLITS.index(_sprites.known("split", split, N_LOOKS))]
     first = sum(N_LOOKS[each] for each in before)
     return range(first, first + N_LOOKS[split])
-
-
-def first_half(layouts: Array, nuisance: str) -> Array:
-    """Return which layouts have a hue, or a place, in the first half of its range.
-
-    Parameters
-    ----------
-    layouts
-        Whole numbers from 0, shape (n,).
-    nuisance
-        One of :data:`NUISANCES`.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such nuisance; a :class:`KeyError`.
-
-    Examples
-    --------
-    >>> bool(0.4 < first_half(numpy.arange(1000), "clothes").mean() < 0.6)
-    True
-    """
-    column = NUISANCES[_sprites.known("nuisance", nuisance, NUISANCES)]
-    return _uniforms(layouts)[:, column] < 0.5
 
 
 def object_pairs() -> pandas.DataFrame:

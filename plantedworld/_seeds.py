@@ -1,4 +1,4 @@
-"""Which world a seed names: one of the sealed trial, or one that the seed itself draws."""
+"""Which world a seed names: one of the held-out test, or one that the seed itself draws."""
 
 import functools
 import hashlib
@@ -6,7 +6,7 @@ import importlib.resources
 import json
 
 N_WORLDS = 10
-"""Worlds of the sealed trial, which the seeds from 0 on name."""
+"""Worlds of the held-out test, which the seeds from 0 on name."""
 
 FIRST_DRAWN = 2_000
 """Seeds from here on draw a world themselves."""
@@ -29,12 +29,12 @@ def world_seeds(commit: str, n: int = N_WORLDS) -> list[int]:
 
 
 @functools.cache
-def sealed_seeds() -> tuple[int, ...]:
-    """Return the numbers that draw the worlds of the sealed trial.
+def held_out_seeds() -> tuple[int, ...]:
+    """Return the numbers that draw the worlds of the held-out test.
 
     Examples
     --------
-    >>> sealed_seeds()[:2]
+    >>> held_out_seeds()[:2]
     (1586215870, 2926244569)
     """
     file = importlib.resources.files("plantedworld") / "data" / "trial" / "protocol.json"
@@ -50,5 +50,5 @@ def drawn_seed(seed: int) -> int | None:
     (1586215870, None, 5000)
     """
     if seed < N_WORLDS:
-        return sealed_seeds()[seed]
+        return held_out_seeds()[seed]
     return seed if seed >= FIRST_DRAWN else None

@@ -45,9 +45,6 @@ MILD_WORDS = (
 )
 """The words of choices on tone and age: of those without a picture, ones that insult nobody."""
 
-UNDRAWN = ("error", "context")
-"""What :func:`grounded_sets` does about words that no picture shows."""
-
 
 def faces(n_per_cell: int, rng: np.random.Generator, split: str = "tune") -> pandas.DataFrame:
     """Return neutral portraits, equally many of women and men in every tone: plays FairFace.
@@ -212,7 +209,7 @@ def caption_choices(
     Examples
     --------
     >>> from plantedworld import world
-    >>> chosen = caption_choices(world(dose=1, seed=0), 2, np.random.default_rng(0))
+    >>> chosen = caption_choices(world(strength=1, seed=0), 2, np.random.default_rng(0))
     >>> chosen["category"].unique().tolist()
     ['gender', 'profession', 'tone', 'age']
     """
@@ -233,7 +230,7 @@ def blank(n: int = 1) -> pandas.DataFrame:
     Examples
     --------
     >>> from plantedworld import world
-    >>> similarity = world(dose=1, seed=0).truth.similarity(["a photo of a nurse"], blank())
+    >>> similarity = world(strength=1, seed=0).truth.similarity(["a photo of a nurse"], blank())
     >>> bool(abs(similarity[0, 0]) < 1e-9)
     True
     """
@@ -242,69 +239,31 @@ def blank(n: int = 1) -> pandas.DataFrame:
     return _scenes(table.assign(tone=TONES[0], look=0, layout=0), np.random.default_rng(0), "train")
 
 
-@functools.cache
-def _depictions() -> pandas.DataFrame:
-    rows = [
-        _set_depiction(name, role)
-        for name in stimuli.association_tests(study1=True)["name"]
-        for role in "XYAB"
-    ]
-    return pandas.DataFrame(rows)
-
-
-def depictions() -> pandas.DataFrame:
-    """Return what depicts each set of study 1's 13 tests, and what cannot be drawn.
-
-    Names are depicted by portraits: those of the gender tests by the gender that the name says in
-    this world, those of the race tests by that gender and the tone, 1 or 5, that the name leans to
-    (a choice of the planted world and no claim about anybody's name). Words for women and men are
-    depicted by portraits, occupations by costumes where there is one. No picture shows career,
-    family, science, arts, pleasantness, competence or likeability.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a test and set: ``test``, ``set`` (X, Y, A or B), ``label``, ``n_words``,
-        ``n_drawn``; ``shows``, what the pictures have in common; ``not_drawn``, the words without
-        a picture; ``reason`` why, empty where all are drawn.
-
-    Examples
-    --------
-    >>> table = depictions().set_index(["test", "set"])
-    >>> table.loc[("C6", "X"), "shows"]
-    'portraits of men'
-    >>> bool(table.loc[("occupation-gender", "B"), "n_drawn"] > 0)
-    True
-    """
-    return _depictions().copy()
-
-
 def grounded_sets(
     test_name: str,
     rng: np.random.Generator,
     n_per_word: int = 1,
-    undrawn: str = "error",
     split: str = "tune",
 ) -> dict[str, pandas.DataFrame]:
     """Return the scenes of one association test with images: plays the images of study 1.
 
     Attributes are seen in the context of each target set: ``Ax`` shows the words of A on the
-    people of X, for example men in the costume of a nurse, ``Ay`` on those of Y.
+    people of X, for example men in the costume of a nurse, ``Ay`` on those of Y. Names are shown by
+    portraits: those of the gender tests by the gender that the name says in this world, those of
+    the race tests by that gender and the tone, 1 or 5, that the name leans to (a choice of the
+    planted world and no claim about anybody's name). A word that cannot be drawn has a picture of
+    its context alone, or the white picture where the target has none either.
 
     Parameters
     ----------
     test_name
-        One of study 1's 13 tests, see :func:`depictions`.
+        One of study 1's 13 tests.
     rng
         Source of looks and layouts. Who is shown is the same in every draw: the people of a
         target set in turn, and the five tones in turn where a word names none, so that the sets
         to be compared do not differ in them.
     n_per_word
         Scenes a word and set.
-    undrawn
-        ``"error"`` refuses a test with a set of which no word can be drawn, and leaves single
-        words out of the others. ``"context"`` keeps all words: one that cannot be drawn has a
-        picture of its context alone, or the white picture where the target has none either.
     split
         ``"train"`` or ``"tune"``: whose looks.
 
@@ -318,29 +277,22 @@ def grounded_sets(
     ------
     UnknownNameError
         If there is no such test in study 1.
-    ValueError
-        If nothing depicts one of the sets, with ``undrawn="error"``.
-
     Examples
     --------
     >>> sets = grounded_sets("occupation-gender", np.random.default_rng(0))
-    >>> sets["Ax"]["gender"].unique().tolist(), bool(sets["Ax"]["role_shown"].all())
-    (['man'], True)
+    >>> sets["Ax"]["gender"].unique().tolist(), sets["Ax"]["drawn"].tolist()[:2]
+    (['man'], [False, False])
     """
     known = stimuli.association_tests(study1=True)["name"].tolist()
     if test_name not in known:
         raise unknown_name("association test of study 1", test_name, known)
-    if undrawn not in UNDRAWN:
-        raise unknown_name("way to treat what is not drawn", undrawn, UNDRAWN)
-    if undrawn == "error":
-        _require_drawn(test_name)
     test = stimuli.association_test(test_name)
     sets = {"X": (test.X, None), "Y": (test.Y, None)} | {
         f"{attribute}{target.lower()}": (getattr(test, attribute), getattr(test, target))
         for attribute, target in itertools.product("AB", "XY")
     }
     return {
-        name: _grounded(words, context, test.kind, n_per_word, undrawn, rng, split)
+        name: _grounded(words, context, test.kind, n_per_word, rng, split)
         for name, (words, context) in sets.items()
     }
 
@@ -561,64 +513,16 @@ def _depiction(word: str, kind: str) -> dict[str, object]:
     return {"gender": agent["gender"].item()} | ({"tone": int(tone)} if tone else {})
 
 
-def _set_depiction(name: str, role: str) -> dict[str, object]:
-    test = stimuli.association_test(name)
-    words = getattr(test, role)
-    found = {word: _depiction(word, test.kind) for word in words}
-    missing = [word for word, columns in found.items() if not columns]
-    return {
-        "test": name,
-        "set": role,
-        "label": test.labels[role],
-        "n_words": len(words),
-        "n_drawn": len(words) - len(missing),
-        "shows": _summary([columns for columns in found.values() if columns]),
-        "not_drawn": ", ".join(missing),
-        "reason": _reason(len(missing), len(words)),
-    }
-
-
-def _summary(columns: list[dict]) -> str:
-    if not columns:
-        return "nothing"
-    if "role" in columns[0]:
-        return "costumes: " + ", ".join(each["role"] for each in columns)
-    genders = [PLURALS[g] for g in GENDERS if any(each.get("gender") == g for each in columns)]
-    tones = sorted({each["tone"] for each in columns if "tone" in each})
-    at = f" at tone {', '.join(map(str, tones))}" if tones else ""
-    return f"portraits of {' and '.join(genders)}{at}"
-
-
-def _reason(n_missing: int, n_words: int) -> str:
-    if not n_missing:
-        return ""
-    if n_missing == n_words:
-        return "the world draws people, costumes and objects, and none of them stands for the words"
-    return "the emoji have no costume for them"
-
-
-def _require_drawn(name: str) -> None:
-    lacking = depictions().query("test == @name and n_drawn == 0")
-    if len(lacking):
-        sets = "; ".join(f"{row.set} ({row.label})" for row in lacking.itertuples())
-        raise ValueError(
-            f"no picture shows {sets} of the test {name}: {lacking['reason'].iloc[0]}. Pass "
-            "undrawn='context' for pictures of the people alone"
-        )
-
-
 def _grounded(
     words: Sequence[str],
     context: Sequence[str] | None,
     kind: str,
     n: int,
-    undrawn: str,
     rng: np.random.Generator,
     split: str,
 ) -> pandas.DataFrame:
     _require_count("n_per_word", n)
-    kept = [word for word in words if undrawn == "context" or _depiction(word, kind)]
-    repeated = [word for word in kept for _ in range(n)]
+    repeated = [word for word in words for _ in range(n)]
     around = _spread_over(context, len(repeated)) if context is not None else repeated
     pairs = zip(repeated, around, strict=True)
     table = pandas.DataFrame([_grounded_row(word, other, kind) for word, other in pairs])

@@ -9,7 +9,6 @@ colour of the other drawings, and hair and clothes are kept as separate layers t
 import csv
 import dataclasses
 import functools
-import importlib.resources
 import importlib.util
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +17,6 @@ import numpy
 from PIL import Image
 
 from biaslib.runtime import unknown_name
-from plantedworld._drawn import DRAWN, drawn
 
 GENDERS = ("woman", "man", "person")
 """Whom a sprite shows; ``person`` is the gender-neutral drawing."""
@@ -81,6 +79,8 @@ NEAR = 24.0
 PIXELATED = 8
 """Blocks along one side of a half-hidden object."""
 
+DATA = Path(__file__).parent / "data"
+
 Array = numpy.ndarray
 
 
@@ -108,8 +108,7 @@ class Layers(NamedTuple):
 
 def read_rows(name: str) -> list[dict[str, str]]:
     """Return the rows of a CSV file of ``plantedworld/data``, every cell as text."""
-    path = importlib.resources.files("plantedworld") / "data" / name
-    with path.open(encoding="utf-8", newline="") as stream:
+    with (DATA / name).open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
 
 
@@ -324,16 +323,19 @@ def _bordering(surface: Array) -> Array:
     )
 
 
-@functools.lru_cache(maxsize=256)
 def emoji_pixels(code: str) -> Array:
-    with Image.open(assets() / f"{code}.png") as image:
-        return numpy.array(image.convert("RGBA"), dtype=float)
+    return _pixels(assets() / f"{code}.png")
 
 
 def _object_pixels(name: str) -> Array:
-    if name in DRAWN:
-        return numpy.array(drawn(name), dtype=float)
-    return emoji_pixels(object_rows()[name]["code"])
+    code = object_rows()[name]["code"]
+    return _pixels(DATA / f"{name}.png") if code == "drawn" else emoji_pixels(code)
+
+
+@functools.lru_cache(maxsize=256)
+def _pixels(path: Path) -> Array:
+    with Image.open(path) as image:
+        return numpy.array(image.convert("RGBA"), dtype=float)
 
 
 def _premultiplied(pixels: Array) -> Array:

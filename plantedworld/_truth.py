@@ -24,7 +24,6 @@ from plantedworld._scenes import (
     PICTURED_OBJECTS,
     PICTURED_ROLES,
     blank_rows,
-    first_half,
     object_pairs,
 )
 from plantedworld._tables import (
@@ -71,41 +70,12 @@ class Evidence:
     ``shown_role`` is P(costume | an adult with a role that can be drawn); ``shown_object`` and
     ``ambiguous_object`` are P(view | object), the rest is hidden; ``shown_gender`` is
     P(the sprite shows the gender).
-
-    Two things can go with the gender in the picture that no caption speaks of: ``nuisance``, one of
-    :data:`plantedworld.NUISANCES`, whose first half is that of ``nuisance_share`` of the women and
-    of 1 less that of the men; and the age: ``older_share`` of the older people are men, and so many
-    of the children women.
     """
 
     shown_role: float = 0.4
     shown_object: float = 0.4
     ambiguous_object: float = 0.2
     shown_gender: float = 0.9
-    nuisance: str = ""
-    nuisance_share: float = 0.5
-    older_share: float = 0.5
-
-    def age_shares(self, gender: str) -> np.ndarray:
-        """Return P(age | gender) of child, adult and older.
-
-        Examples
-        --------
-        >>> Evidence(older_share=0.8).age_shares("man").round(2).tolist()
-        [0.06, 0.7, 0.24]
-        """
-        share = self.older_share if gender == GENDERS[1] else 1 - self.older_share
-        return np.array(AGE_SHARES) * [2 * (1 - share), 1, 2 * share]
-
-    def shown(self, scenes: pandas.DataFrame) -> pandas.DataFrame:
-        """Return :func:`shown_evidence`, and what else goes with the gender in this world."""
-        shown = shown_evidence(scenes)
-        if self.nuisance:
-            first = first_half(scenes["layout"].to_numpy(), self.nuisance)
-            shown["nuisance"] = np.where(shown["person"], np.where(first, "first", "second"), "")
-        if self.older_share != 0.5:
-            shown["age"] = np.where(shown["person"], scenes["age"], "")
-        return shown
 
 
 class Truth:
@@ -129,7 +99,7 @@ class Truth:
     Examples
     --------
     >>> from plantedworld import world
-    >>> truth = world(dose=1, seed=0).truth
+    >>> truth = world(strength=1, seed=0).truth
     >>> float(np.exp(truth.mask_log_prob(["[MASK] is a nurse."], ["she", "he"])).round(3).sum()) < 1
     True
     """
@@ -381,11 +351,11 @@ class _States:
     @classmethod
     def of(cls, truth: Truth, scenes: pandas.DataFrame) -> "_States":
         """The distinct states of a frame of scenes."""
-        shown = list(truth.evidence.shown(scenes).itertuples(index=False))
+        shown = list(shown_evidence(scenes).itertuples(index=False))
         rows = {row: at for at, row in enumerate(dict.fromkeys(shown))}
         states = cls(
             truth,
-            np.stack([_log_cells(truth.design, truth.evidence, row) for row in rows]),
+            np.stack([_log_cells(truth.design, row) for row in rows]),
             np.stack([_log_likelihood(truth.evidence, row) for row in rows]),
             np.stack([_log_allowed(row) for row in rows]),
         )
@@ -497,21 +467,14 @@ def _rows() -> dict[str, int]:
     return {word: row for row, word in enumerate(vocabulary())}
 
 
-def _log_cells(design: Design, evidence: Evidence, row: tuple) -> np.ndarray:
-    """Log P(cell, nuisance, age), minus infinity where the picture contradicts it."""
+def _log_cells(design: Design, row: tuple) -> np.ndarray:
+    """Log P(cell), minus infinity where the picture contradicts it."""
     fits = np.ones(len(TONE), dtype=bool)
     if row.gender:
         fits &= GENDERS.index(row.gender) == PICTURE_GENDER
     if row.person:
         fits &= row.tone == TONE
-    found = np.where(fits, design.log_cells, -np.inf)
-    if getattr(row, "nuisance", ""):
-        share = evidence.nuisance_share if row.nuisance == "first" else 1 - evidence.nuisance_share
-        found = found + np.log([share, 1 - share])[PICTURE_GENDER]
-    if getattr(row, "age", ""):
-        shares = [evidence.age_shares(gender)[AGES.index(row.age)] for gender in GENDERS]
-        found = found + np.log(shares)[PICTURE_GENDER]
-    return found
+    return np.where(fits, design.log_cells, -np.inf)
 
 
 @functools.lru_cache(maxsize=2_000)

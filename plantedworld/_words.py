@@ -42,30 +42,19 @@ class Plan:
     Attributes
     ----------
     seed
-        Draws strengths, signs, frequencies and intersections of every word. None plants nothing.
+        Draws strengths, signs and frequencies of every word. None plants nothing.
     control
         The pair of sets that is left out, one of :func:`controls`, or none.
-    zipf
-        Exponent of the frequencies: the r-th of a slot's words, in an order that the seed draws,
-        is :math:`r^{-z}` times as frequent as the first. With 0, frequencies vary little, and
-        words that pictures show are all equally frequent.
-    intersections
-        Roles and objects go with gender and tone together: the tone contrast of women is that of
-        men with the opposite sign, and neither gender nor tone alone has any.
     """
 
     seed: int | None = None
     control: str = ""
-    zipf: float = 0.0
-    intersections: bool = False
 
     def draw(self, word: str, purpose: str) -> float:
         """Return a number in [0, 1) that depends on seed, word and purpose alone.
 
         Examples
         --------
-        >>> Plan(7).draw("apron", "gender") == Plan(7, zipf=1.0).draw("apron", "gender")
-        True
         >>> Plan(7).draw("apron", "gender") == Plan(8).draw("apron", "gender")
         False
         """
@@ -156,21 +145,10 @@ def strengths(plan: Plan) -> pandas.DataFrame:
     planted["share"] = [plan.draw(word, "share") for word in words.index]
     planted["shift"] = 0.5 * _drawn(plan, "shift", ["role", "object"])
     planted.loc[counted().index, "shift"] = 0.0
-    if plan.intersections:
-        planted = _intersected(plan, planted)
     of_sets = _set_strengths(plan)
     planted.loc[of_sets.index, of_sets.columns] = of_sets
     planted.loc[_words_of_pair(plan.control), [*of_sets.columns, "shift"]] = 0.0
     return planted
-
-
-def _intersected(plan: Plan, planted: pandas.DataFrame) -> pandas.DataFrame:
-    """Return strengths whose roles and objects have an interaction in place of all else."""
-    rows = content_words()["slot"].isin(["role", "object"])
-    rows &= ~content_words().index.isin(counted().index)
-    both = _drawn(plan, "intersection", ["role", "object"])
-    kept = planted.where(~rows, 0.0).assign(share=planted["share"])
-    return kept.assign(interaction=planted["interaction"].where(~rows, both))
 
 
 @functools.cache
@@ -179,7 +157,7 @@ def frequencies(plan: Plan) -> pandas.Series:
 
     Words that pictures show, those that are counted for study 3's Table 1, and those for people
     keep their weight; of the others the logarithm is drawn with a spread of
-    :data:`FREQUENCY_SPREAD`. See :class:`Plan` for *zipf*, which draws pictured words too.
+    :data:`FREQUENCY_SPREAD`.
 
     Examples
     --------
@@ -191,10 +169,6 @@ def frequencies(plan: Plan) -> pandas.Series:
     if plan.seed is None:
         return weight
     kept = words["slot"].isin(["agent", "thing"]) | words.index.isin(counted().index)
-    if plan.zipf:
-        places = pandas.Series([plan.draw(w, "place") for w in words.index], words.index)
-        rank = places.groupby(words["slot"]).rank()
-        return weight.where(kept, rank ** -float(plan.zipf))
     kept |= words.index.isin([*PICTURED_ROLES, *PICTURED_OBJECTS])
     normal = stats.norm.ppf([plan.draw(w, "frequency") * 0.998 + 0.001 for w in words.index])
     return weight.where(kept, weight * np.exp(FREQUENCY_SPREAD * normal))

@@ -9,13 +9,7 @@ import pandas
 
 from biaslib.runtime import unknown_name
 from plantedworld._frames import frames
-from plantedworld._scenes import (
-    NUISANCES,
-    PICTURED_OBJECTS,
-    PICTURED_ROLES,
-    first_half,
-    looks,
-)
+from plantedworld._scenes import PICTURED_OBJECTS, PICTURED_ROLES, looks
 from plantedworld._seeds import FIRST_DRAWN, N_WORLDS, drawn_seed
 from plantedworld._tables import (
     CAPTION_GENDER,
@@ -47,9 +41,6 @@ class World:
     planted_in: str
     wrong_gender: float
     evidence: Evidence = field(default_factory=Evidence)
-
-    zipf: float = 0.0
-    intersections: bool = False
     sample: int = 0
 
     @property
@@ -72,7 +63,7 @@ class World:
         if drawn is None:
             return NOTHING
         left_out = int(Plan(drawn).draw("pair", "control") * len(controls()))
-        return Plan(drawn, controls()[left_out], self.zipf, self.intersections)
+        return Plan(drawn, controls()[left_out])
 
     @property
     def control(self) -> str:
@@ -120,14 +111,12 @@ class World:
 
         Examples
         --------
-        >>> scenes = world(dose=3, seed=0).scenes(5, np.random.default_rng(1))
+        >>> scenes = world(strength=3, seed=0).scenes(5, np.random.default_rng(1))
         >>> bool(scenes["tone"].between(1, 5).all())
         True
         """
         latents = self._latents(self.truth, n, rng)
         views = self._views(n, rng, split)
-        if self.evidence.nuisance:
-            views["layout"] = self.layouts(latents, rng)
         return latents.assign(**views).pipe(_consistent)
 
     def captions(self, scenes: pandas.DataFrame, rng: np.random.Generator) -> pandas.DataFrame:
@@ -151,39 +140,10 @@ class World:
                 "gender": np.array(GENDERS)[PICTURE_GENDER[cell]],
                 "caption_gender": np.array(GENDERS)[CAPTION_GENDER[cell]],
                 "tone": TONE[cell],
-                "age": self._ages(PICTURE_GENDER[cell], rng),
+                "age": rng.choice(AGES, size=n, p=AGE_SHARES),
                 **words,
             }
         )
-
-    def _ages(self, gender: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        if self.evidence.older_share == 0.5:
-            return rng.choice(AGES, size=len(gender), p=AGE_SHARES)
-        shares = np.stack([self.evidence.age_shares(each) for each in GENDERS], axis=1)
-        return np.array(AGES)[_draw_rows(shares, gender, rng)]
-
-    def layouts(self, scenes: pandas.DataFrame, rng: np.random.Generator) -> np.ndarray:
-        """Draw a layout for each scene, in which the nuisance goes with the gender of a person.
-
-        Parameters
-        ----------
-        scenes
-            With *gender* and *person*.
-        rng
-            Source of randomness.
-        """
-        layouts = rng.integers(0, 2**31, size=len(scenes))
-        if not self.evidence.nuisance:
-            return layouts
-        share = self.evidence.nuisance_share
-        women = (scenes["gender"] == GENDERS[0]).to_numpy()
-        first = rng.random(len(layouts)) < np.where(women, share, 1 - share)
-        wrong = scenes["person"].to_numpy(dtype=bool)
-        while True:
-            wrong = wrong & (first_half(layouts, self.evidence.nuisance) != first)
-            if not wrong.any():
-                return layouts
-            layouts[wrong] = rng.integers(0, 2**31, size=wrong.sum())
 
     def _views(self, n: int, rng: np.random.Generator, split: str) -> dict[str, np.ndarray]:
         seen, ambiguous = self.evidence.shown_object, self.evidence.ambiguous_object
@@ -198,26 +158,24 @@ class World:
 
 
 def world(
-    dose: float,
+    strength: float,
     seed: int,
     planted_in: str = "both",
     wrong_gender: float = 0.1,
     *,
     evidence: Evidence = AS_SHOWN,
-    zipf: float = 0.0,
-    intersections: bool = False,
     sample: int = 0,
 ) -> World:
     """Return a world with a known bias.
 
     Parameters
     ----------
-    dose
-        Factor on every planted log-odds: 0 is a world without bias; at 1, captions have the
-        proportions of study 3's Table 1.
+    strength
+        Factor on every planted log-odds, the dose of chapters and checkpoints: 0 is a world without
+        bias; at 1, captions have the proportions of study 3's Table 1.
     seed
         Draws what is planted on every word, how frequent each is, which set of a pair goes with
-        women, and which pair is left out. From 0 to 9, the worlds of the sealed trial (see
+        women, and which pair is left out. From 0 to 9, the worlds of the held-out test (see
         ``plantedworld/PROTOCOL.md``); from 2,000 on, any other. Those between name worlds without
         bias, for encoders that several models share: nothing is drawn.
     planted_in
@@ -226,45 +184,37 @@ def world(
     wrong_gender
         Probability that the caption has the other gender than the picture.
     evidence
-        How pictures show what is there, and what else goes with the gender in them.
-    zipf, intersections
-        See :class:`plantedworld.Plan`; of worlds that a seed draws.
+        How pictures show what is there.
     sample
         Which sample of the world a model is trained on: what is planted is the same in all.
 
     Raises
     ------
     ValueError
-        If the dose, seed or sample is negative, a rate is not between 0 and 1, or a bias, other
-        frequencies or intersections are asked of a seed that draws none.
+        If the strength, seed or sample is negative, a rate is not between 0 and 1, or a bias is
+        asked of a seed that draws none.
     UnknownNameError
-        If ``planted_in`` is none of the three, or there is no such nuisance.
+        If ``planted_in`` is none of the three.
 
     Examples
     --------
-    >>> world(dose=1, seed=0).truth.log_ratio(["nurse"], given="caption").round(2).tolist()
+    >>> world(strength=1, seed=0).truth.log_ratio(["nurse"], given="caption").round(2).tolist()
     [0.8]
     """
     if planted_in not in CAPTION_SHARES:
         raise unknown_name("place to plant in", planted_in, CAPTION_SHARES)
-    if not dose >= 0:
-        raise ValueError(f"the dose must be 0 or more and is {dose}")
+    if not strength >= 0:
+        raise ValueError(f"the strength must be 0 or more and is {strength}")
     if min(seed, sample) < 0:
         raise ValueError(f"seed and sample must be 0 or more and are {seed} and {sample}")
     if not 0 < wrong_gender < 1:
         raise ValueError(f"wrong_gender must be between 0 and 1 and is {wrong_gender}")
-    if evidence.nuisance and evidence.nuisance not in NUISANCES:
-        raise unknown_name("nuisance", evidence.nuisance, NUISANCES)
-    for name in ("nuisance_share", "older_share"):
-        share = getattr(evidence, name)
-        if not 0 < share < 1:
-            raise ValueError(f"{name} must be between 0 and 1 and is {share}")
-    if drawn_seed(seed) is None and (dose or zipf or intersections):
+    if drawn_seed(seed) is None and strength:
         raise ValueError(
-            f"seed {seed} draws nothing, so that its world has no bias (dose 0); use one from 0 to "
-            f"{N_WORLDS - 1}, or from {FIRST_DRAWN:,} on"
+            f"seed {seed} draws nothing, so that its world has no bias (strength 0); use one from "
+            f"0 to {N_WORLDS - 1}, or from {FIRST_DRAWN:,} on"
         )
-    return World(dose, seed, planted_in, wrong_gender, evidence, zipf, intersections, sample)
+    return World(strength, seed, planted_in, wrong_gender, evidence, sample)
 
 
 def _consistent(scenes: pandas.DataFrame) -> pandas.DataFrame:

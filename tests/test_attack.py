@@ -7,9 +7,6 @@ from attack import Outcome, code, hosts, store
 from attack.__main__ import HEADINGS, RESULTS
 from support import hostile
 
-from biaslib.datasets import _fetcher
-from biaslib.runtime import _store
-
 pytestmark = pytest.mark.slow
 
 
@@ -19,33 +16,11 @@ def test_any_damage_to_the_store_heals(seed):
     assert (outcome.tried, outcome.harm) == (40, 0)
 
 
-def test_damage_that_is_not_healed_would_be_counted(monkeypatch):
-    monkeypatch.setattr(store, "TABLES", (*store.TABLES, (store.KEY, -store.TABLE)))
-    assert store.damages(2).wrong > 0
-
-
-def test_a_row_that_is_not_checked_would_be_counted(monkeypatch):
-    monkeypatch.setattr(_store, "_is_whole", lambda *row: True)
-    assert store.damages(40).wrong > 0
-
-
-def asked_at_a_moving_name(folder):
+def test_only_the_address_that_was_checked_is_connected_to(tmp_path):
     outcome = Outcome("a name that moves")
     with hostile.serving() as server, hosts.names(server) as connected:
-        hosts.moved(folder, outcome)
-    return outcome, connected
-
-
-def test_only_the_address_that_was_checked_is_connected_to(tmp_path):
-    outcome, connected = asked_at_a_moving_name(tmp_path)
+        hosts.moved(tmp_path, outcome)
     assert (outcome.tried, outcome.harm, connected) == (1, 0, [hosts.PUBLIC])
-
-
-def test_an_address_that_is_not_checked_would_be_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(_fetcher, "_public_addresses", lambda host: _fetcher._addresses(host))
-    outcome, connected = asked_at_a_moving_name(tmp_path)
-    assert connected == [hosts.PUBLIC, hosts.PRIVATE]
-    assert outcome.harm > 0
 
 
 def test_nothing_that_a_checkpoint_or_picture_holds_is_run():

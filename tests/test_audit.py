@@ -31,7 +31,7 @@ from biaslib.studies.scores import COLUMNS
 from companion import own_model as plots
 from plantedworld.inputs import study1_grounded as planted
 from plantedworld.models.checkpoints import checkpoint
-from plantedworld.studies import false_alarms
+from plantedworld.studies.recorded import recorded
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -300,20 +300,12 @@ def test_one_correction_over_everything_that_was_asked(of_clip):
 
 
 def test_the_recorded_false_alarms_are_those_of_an_audit(of_nothing):
-    found = false_alarms.recorded().set_index(["family", "seed"])
+    found = recorded("false_alarms").set_index(["family", "seed"])
     row = found.loc[("clip", 0)]
     assert (row["asked"], row["claims"]) == (len(of_nothing.asked), len(of_nothing.claims))
     assert row["below"] == (of_nothing.asked["p_value"] < 0.05).sum()
     assert len(found) >= 10
     assert not found.index.duplicated().any()
-    known = false_alarms.checkpoints()
-    assert set(found.index) <= set(known.itertuples(index=False, name=None))
-
-
-def test_the_rate_of_false_alarms_counts_reports_and_not_questions():
-    rate = false_alarms.rate(pandas.DataFrame({"claims": [0, 0, 0, 5, 0, 0, 0, 0, 0, 0]}))
-    assert (rate["reports"], rate["false"], rate["share"]) == (10, 1, 0.1)
-    assert (rate["low"], rate["high"]) == pytest.approx((0.00253, 0.44502), abs=1e-4)
 
 
 def test_selections_are_those_of_study_4(of_clip, clip, store):

@@ -6,12 +6,11 @@ import pytest
 
 import plantedworld
 from biaslib import models, stimuli
-from biaslib.display import table
 from companion import planted_generative as plots
-from companion._check import Check
 from plantedworld.models.checkpoints import checkpoint
 from plantedworld.models.prompts import ASKED
 from plantedworld.studies import generative as study
+from plantedworld.studies.recorded import recorded
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +38,14 @@ def test_b_of_an_entity_is_what_adding_up_by_hand_gives(tiny):
             b += side * float((total[:, 0] - total[:, 1]).mean())
         of_entity = found[found["item"] == entity].set_index("score")["value"]
         assert of_entity["total"] == pytest.approx(b, abs=1e-4)
+        without = of_entity["total"] - of_entity["no picture"]
+        assert of_entity["gain"] == pytest.approx(without, abs=1e-4)
         assert set(of_entity.index) == set(study.SCORES)
 
 
 def test_what_is_planted_goes_with_the_world_s_log_odds():
     names = stimuli.entities()["entity"].tolist()
-    exact = study._exact_log_odds(2100, "tune")
+    exact = study._exact_log_odds(2100)
     odds = plantedworld.world(3, 2100).truth.log_ratio(names, given="caption")
     assert exact.index.tolist() == names
     assert np.corrcoef(exact, odds)[0, 1] > 0.9
@@ -81,32 +82,9 @@ def test_signs_alone_find_nothing_and_the_truth_itself_does(monkeypatch):
     assert found.at["total", "rank"] == 1
 
 
-def test_lengths_put_the_right_word_where_they_say(tiny, monkeypatch):
-    asked = []
-
-    def remembered(model, images, texts):
-        asked.append((images.frame, texts))
-        return {"total": np.tile([1.0, 0.0], (len(texts), 1))}
-
-    monkeypatch.setattr(study, "caption_scores", remembered)
-    found = study.lengths(tiny, seed=2100, n=8)
-    assert found[["right is long", "right is short"]].to_numpy().tolist() == [[100, 100]]
-    (frame, long_right), (_, short_right) = asked
-    for (right, wrong), word in zip(long_right, frame["object"], strict=True):
-        assert word in right
-        assert word not in wrong
-        assert wrong.startswith("a photo of")
-        assert not right.startswith("a photo of")
-    for (right, wrong), word in zip(short_right, frame["object"], strict=True):
-        assert word in right
-        assert word not in wrong
-        assert right.startswith("a photo of")
-        assert not wrong.startswith("a photo of")
-
-
 def test_what_is_recorded_is_whole():
-    found = study.recorded()
-    worlds = {(dose, seed) for dose in (0.0, 3.0) for seed in study.VERDICT_WORLDS}
+    found = recorded("generative")
+    worlds = {(dose, seed) for dose in (0.0, 3.0) for seed in (2100, 2101, 2102)}
     biased = {(dose, seed) for dose, seed in worlds if dose}
     for (_, _, prompt), part in found.groupby(["question", "score", "prompt"]):
         asked = worlds if prompt == "trained" else biased
@@ -122,62 +100,12 @@ def test_what_is_recorded_is_whole():
     np.testing.assert_allclose(places.groupby(["dose", "seed"])["value"].sum(), 1, atol=1e-5)
 
 
-def test_what_is_said_of_the_recorded_answers_adds_up():
-    recorded = study.recorded()
-    found = study.finding(recorded)
-    said = plots.selection_sentence(found, recorded)
-    rise = found.set_index("score").at["total", "rise"]
-    assert f"which makes {rise:.0f}." in said
-    finders = found[found["finds"] & (found["score"] != "no picture")]
-    assert plots.found_by(found).count("(slope ") == len(finders) == 1
-    assert plots.found_by(found).startswith("one score finds what is planted")
-    none = plots.found_by(found.assign(finds=False))
-    assert none == "no score finds what is planted in study 2"
-    shares = plots.order_shares(recorded)
-    assert shares["least"] <= shares["lowest"] < shares["highest"] <= shares["most"]
-
-
-def test_tables_hold_decimals_and_no_powers_of_ten():
-    recorded = study.recorded()
-    for each in (plots.finding_table(study.finding(recorded)), plots.prompt_table(recorded)):
-        assert "e−" not in table(each, "any")._repr_html_()
-
-
-def test_answers_at_chance_are_told_from_answers_above_it():
-    card = {"pairs judged": 100, "match chance": 0.5, "yes to it rather": 0.58}
-    card |= {"likelier than swapped": 0.71, "truth's match accuracy": 0.84}
-    said = plots.answered_sentence(pandas.DataFrame([card]))
-    assert said.startswith(
-        "Yes or no is at chance (100 pairs: ±10 points); the likelihood is above"
-    )
-    # Shares as the table prints them: 0.835 is 0.83 there.
-    cards = pandas.DataFrame([card | {"truth's match accuracy": each} for each in (0.67, 0.835)])
-    assert plots.answered_sentence(cards).endswith(
-        "right in a share of 0.67 and 0.83 of such pairs."
-    )
-    assert '<td class="number">0.83</td>' in table(cards, "any")._repr_html_()
-    said = plots.answered_sentence(pandas.DataFrame([card | {"yes to it rather": 0.7}]))
-    assert said.startswith("Yes or no is not at chance")
-
-
-def log_odds(p):
-    return np.log(p / (1 - p))
-
-
-def test_the_check_of_two_orders_rejects_what_it_teaches_against():
-    def halved(first, second):
-        return (log_odds(first) - log_odds(second)) / 2
-
-    assert plots.check_preference(halved).passed
-    assert plots.check_preference(lambda a, b: np.array(halved(a, b))).passed
-    wrong = [
-        lambda first, second: first - second,
-        lambda first, second: (log_odds(first) + log_odds(second)) / 2,
-        lambda first, second: log_odds((first + 1 - second) / 2),
-        lambda first, second: log_odds(first),
-        None,
-    ]
-    for answer in wrong:
-        found = plots.check_preference(answer)
-        assert isinstance(found, Check)
-        assert not found.passed
+def test_one_score_finds_what_is_planted_in_study_2_and_none_without_a_picture():
+    found = study.finding(recorded("generative")).set_index("score")
+    assert found.index[found["finds"]].tolist() == ["cloze"]
+    finders = found.index[found["finds, study 4"].eq(True)].tolist()
+    assert finders == ["total", "mean", "gain", "over white"]
+    assert (found["rank"].drop("no picture") < found.at["no picture", "rank"]).all()
+    orders = plots.order_table(recorded("generative"))["%"].tolist()
+    assert sum(orders[:3]) == pytest.approx(100, abs=1e-3)
+    assert orders[6] <= orders[4] < orders[5] <= orders[7]

@@ -11,6 +11,7 @@ from biaslib import models, stimuli
 from companion import planted_measures as plots
 from plantedworld.models.oracle import Oracle
 from plantedworld.studies import measures as study
+from plantedworld.studies.recorded import recorded
 
 
 class NoisyClip:
@@ -105,9 +106,26 @@ def test_the_pairs_of_which_one_is_left_out_have_words():
 
 @pytest.mark.slow
 def test_the_oracle_is_right_to_a_millionth_where_the_measure_is_exact(masked, similarity, people):
-    errors = study.oracle_errors(masked, similarity, people)
-    assert set(errors["measure"]) == {"masked", "logit"}
-    assert errors["error"].max() < 1e-6
+    """By another route: log-odds of the text corpus, and what a portrait's cells give a word.
+
+    Women and men have different totals over the words that fit a sentence, and no portrait shows
+    or hides an attribute.
+    """
+    for (dose, seed), group in masked[masked["model"] == "oracle"].groupby(["dose", "seed"]):
+        truth = plantedworld.world(dose, seed).text_truth
+        errors = group["value"] - truth.log_ratio(group["word"].tolist(), "caption")
+        errors -= errors.groupby(group["frame"]).transform("mean")
+        assert errors.abs().max() < 1e-6
+    exact = similarity.query("model == 'oracle' and measure == 'logit' and slot == 'attribute'")
+    women = (people["gender"] == "woman").to_numpy()
+    for (dose, seed), group in exact.groupby(["dose", "seed"]):
+        truth = plantedworld.world(dose, seed).truth
+        of_words = truth.log_words[plantedworld.word_indices(group["word"].tolist())]
+        log_p = np.logaddexp.reduce(
+            of_words[:, np.newaxis] + truth.log_cells_of_images(people), axis=2
+        )
+        expected = log_p[:, women].mean(axis=1) - log_p[:, ~women].mean(axis=1)
+        np.testing.assert_allclose(group["value"], expected, atol=1e-6)
 
 
 def test_the_bias_score_is_the_difference_of_log_probabilities():
@@ -131,13 +149,6 @@ def test_a_word_without_spread_has_no_c_asc():
     found = study.similarity_scores(np.full((1, 4), 0.3), 1, women)
     assert np.isnan(found["c_asc"][0])
     assert found["logit"][0] == pytest.approx(0)
-
-
-def test_people_in_costume_have_equal_roles():
-    dressed = study.in_costume(study.portraits(22))
-    counts = dressed.groupby(["role", "gender"]).size()
-    assert len(counts) == 2 * len(plantedworld.PICTURED_ROLES)
-    assert counts.nunique() == 1
 
 
 # The statistics
@@ -225,11 +236,9 @@ def test_the_oracle_finds_nothing_in_control_words_and_has_no_c_asc_for_most(sco
 
 
 def test_a_visible_entity_leaves_nothing_to_measure():
-    entities = ["purse", "briefcase", "wine", "beer"]
-    seen = study.masked_with_images(3, 0, "visible", entities)
-    assert seen[["S_L", "S_V"]].abs().max().max() < 1e-9
-    hidden = study.masked_with_images(3, 0, "hidden", entities)
-    assert hidden[["S_L", "S_V"]].abs().min().min() > 0.01
+    seen = dict(list(recorded("in_plain_sight").groupby("view")))
+    assert seen["visible"][["S_L", "S_V"]].abs().max().max() < 1e-9
+    hidden = seen["hidden"].query("entity in ['purse', 'briefcase', 'wine', 'beer']")
     assert np.sign(hidden["S_L"]).tolist() == np.sign(hidden["truth"]).tolist()
 
 
@@ -242,30 +251,7 @@ def test_a_count_has_noise_and_no_bias_at_dose_0(summary):
     assert value(summary, "logit", "count", 0, "rms") > study.EQUIVALENCE
 
 
-def test_noise_of_the_model_shows_in_its_scores_and_not_in_the_oracle_s(summary):
-    assert value(summary, "logit", "clip", 3, "slope") == pytest.approx(1, abs=0.05)
-    assert value(summary, "logit", "clip", 0, "rms") > 0.005
-    assert value(summary, "logit", "oracle", 0, "rms") < 1e-9
-
-
 # Pictures and panel
-
-
-def test_every_figure_says_planted_world(scores):
-    figures = [
-        plots.contact_sheet(*plots.sheet()),
-        plots.strengths([1, 3], 0),
-        plots.recovery(scores, ["logit", "c_asc"], ["clip", "oracle"]),
-    ]
-    for figure in figures:
-        assert figure.get_suptitle() == "planted world"
-
-
-def test_tables_of_missing_checkpoints_are_empty_and_say_so(summary):
-    kept = summary[summary["model"] == "bert"]
-    assert kept.empty
-    assert plots.recovery_table(kept, ["bert"]).empty
-    assert plots.stated(summary, "masked", "bert", 3, "rank") == "(no checkpoint shipped)"
 
 
 def test_a_number_in_a_sentence_has_its_interval(summary):
@@ -303,11 +289,6 @@ def test_the_tables_of_controls_and_of_models_without_bias_have_a_row_a_model(sc
     assert row["noise floor"] == pytest.approx(floors.mean())
     unjudged = table.loc[study.MEASURES["c_asc"], "slope (90% interval)"]
     assert not unjudged.str.contains("within").any()
-    wide = zero.assign(within=zero["within"].where(zero["statistic"] == "rms", True))
-    assert plots.exceptions(wide) == ""
-    wide.loc[(zero["measure"] == "logit") & (zero["statistic"] == "mean"), "within"] = False
-    n = int((wide["within"].eq(False) & wide["statistic"].eq("mean")).sum())
-    assert plots.exceptions(wide).startswith(f", with {n} exceptions: the mean of ")
     exact = plots.recovery_table(study.summarise(chosen), ["oracle"]).set_index(["measure", "dose"])
     unplanted = exact.loc[(study.MEASURES["c_asc"], 0)]
     assert unplanted[["slope", "sign right", "seeds"]].isna().all()
@@ -349,7 +330,7 @@ def marks_of(panel, *chosen):
     return {mark["label"].split()[0].strip(":,"): mark for mark in marks if "label" in mark}
 
 
-@pytest.mark.parametrize(("measure", "dose"), [("logit", 0), ("logit", 3), ("c_asc", 3)])
+@pytest.mark.parametrize(("measure", "dose"), [("logit", 3), ("c_asc", 3)])
 def test_the_page_of_the_panel_carries_the_scores(panel, scores, measure, dose):
     marks = marks_of(panel, study.MEASURES[measure], "1", dose)
     rows = study.of_words(scores, "roles and objects")
@@ -360,16 +341,6 @@ def test_the_page_of_the_panel_carries_the_scores(panel, scores, measure, dose):
         np.testing.assert_allclose(marks[name]["x"], wanted["truth"], atol=0.0051)
         np.testing.assert_allclose(marks[name]["y"], wanted["value"], atol=0.0051)
     assert ("score" in marks) == (measure == "logit")
-
-
-def test_the_panel_says_rank_and_slope_of_the_model(panel, scores):
-    rows = scores.query("measure == 'logit' and seed == 1 and model == 'clip' and dose == 3")
-    found = study.summarise(study.of_words(rows, "roles and objects")).iloc[0]
-    sentence = panel.sentence(study.MEASURES["logit"], "1", 3)
-    assert sentence.startswith("Dose 3, world 1, ")
-    assert f"rank correlation {found['rank']:.2f}, slope {found['slope']:.2f}." in sentence
-    nothing = panel.sentence(study.MEASURES["logit"], "1", 0)
-    assert "Nothing is planted: every truth is 0." in nothing
 
 
 def test_a_c_asc_without_spread_is_said_to_be_none_and_not_drawn_at_0(panel, scores):
@@ -395,11 +366,6 @@ def test_names_in_the_panel_are_harmless_and_stand_apart(panel):
             assert ((gaps[:, 0] > 2.45) | (gaps[:, 1] > 0.075)).all()
 
 
-def test_a_world_without_checkpoint_is_said_to_have_none(panel):
-    assert "No tiny-BERT is shipped" in panel.sentence(study.MEASURES["masked"], "0", 3)
-    assert "tiny-BERT" not in marks_of(panel, study.MEASURES["masked"], "0", 3)
-
-
 @pytest.mark.site
 def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
     places = []
@@ -412,31 +378,3 @@ def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
             places.append(dots.first.get_attribute("transform"))
             assert "planted world" in page.locator(".explorer-plot").text_content()
     assert len(set(places)) == len(study.DOSES)
-
-
-def ranks(clip, oracle):
-    """A summary with rank correlations of C-ASC at dose 3, one a seed; dose 1 far below."""
-    rows = [
-        {
-            "measure": "c_asc",
-            "model": model,
-            "style": style,
-            "dose": dose,
-            "seed": seed,
-            "rank": rank,
-        }
-        for model, style, values in (("clip", "twemoji", clip), ("oracle", "twemoji", oracle))
-        for dose, shift in ((1, -0.5 * (model == "clip")), (3, 0.0))
-        for seed, rank in enumerate(np.array(values) + shift)
-    ]
-    return pandas.DataFrame(rows)
-
-
-def test_better_than_the_oracle_is_said_of_whole_intervals_alone():
-    sure = plots.better_than_exact(ranks([0.95, 0.96, 0.95], [0.90, 0.91, 0.90]))
-    assert sure.startswith("At dose 3, tiny-CLIP's C-ASC ranks the words even *better* than")
-    alike = plots.better_than_exact(ranks([0.90, 0.93, 0.92], [0.905, 0.91, 0.91]))
-    assert alike.startswith(
-        "At dose 3, tiny-CLIP's C-ASC ranks the words no worse, within the intervals"
-    )
-    assert "the oracle ranks words better" in plots.better_than_exact(ranks([0.5] * 3, [0.9] * 3))

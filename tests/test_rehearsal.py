@@ -4,7 +4,6 @@ The short form of ``make rehearsal``: sections on the planted world, which are t
 profiles, are left to the run in ``planted``.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -13,9 +12,8 @@ import pytest
 import transformers
 from support import rehearsal, released
 
-from biaslib import audit, datasets, models, reproduction, runtime
+from biaslib import audit, datasets, models, reproduction
 from biaslib.studies import study1_grounded as grounded
-from biaslib.studies import study4_captions as stereotype_selection
 from companion import study1_grounded as plots
 from companion import study1_released as as_released
 
@@ -77,15 +75,6 @@ def is_recorded_and_compared(study, environment):
     assert met[["low", "high"]].notna().all(axis=None)
 
 
-@pytest.mark.parametrize("path", rehearsal.notebooks(), ids=lambda path: path.stem)
-def test_the_short_form_leaves_out_what_the_profile_does_not_touch(path):
-    cells = nbformat.read(path, as_version=4).cells
-    kept = rehearsal.without_the_planted_world(cells)
-    left = [cell for cell in cells if cell not in kept]
-    assert len(left) < 0.2 * len(cells)
-    assert all("run.profile" not in cell.source for cell in left)
-
-
 def test_study_1_stops_at_a_missing_image_unless_told_to_go_on(inside):
     with pytest.raises(datasets.DataError, match=r"the image sets of study 1 .*image is missing"):
         grounded.inputs("paper", names=["C6"])
@@ -132,35 +121,6 @@ def test_study_2_runs_without_a_photograph(environment, tmp_path):
     assert outcome.error == ""
 
 
-def test_the_sample_of_study_4_has_captions_that_are_reworded_and_some_left_out(inside):
-    given = stereotype_selection.inputs("paper")
-    gender = given.table[given.table["category"] == "gender"]
-    assert "They say that their sibling is late again." in set(gender["neutral anti-stereotype"])
-    left = gender[gender[stereotype_selection.LEFT].astype(bool)]
-    assert set(left["neutral stereotype"].str.split().str[:2].str.join(" ")) == {"The girl"}
-    told = f"{len(left)} of {len(gender)} rows whose neutral captions still say a gender"
-    assert told in stereotype_selection.missing_inputs(given)["here"].tolist()
-
-
-@pytest.mark.parametrize("name", ["vl-bert", "vilbert", "albef", "detector"])
-def test_files_of_the_authors_are_loaded_by_name(name, inside):
-    loaded = models.load(name, device="cpu")
-    recorded = runtime.Lock().entries()[models.REGISTRY[name].source]["files"]
-    weights = max(recorded.values(), key=lambda file: file["bytes"])
-    assert weights["sha256"][:12] in loaded.revision
-
-
-def test_a_notebook_that_fails_is_reported_with_its_error(tmp_path, environment):
-    path = tmp_path / "broken.ipynb"
-    cell = nbformat.v4.new_code_cell(
-        "import os\n\nraise SystemError(os.environ['BIASLIB_PROFILE'])"
-    )
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
-    outcome = rehearsal.run(path, environment)
-    assert "SystemError: paper" in outcome.error
-    assert "BIASLIB_PROFILE" not in os.environ or os.environ["BIASLIB_PROFILE"] != "paper"
-
-
 # A model of one's own
 
 
@@ -175,17 +135,6 @@ def test_without_data_the_parts_say_what_to_put_where(inside, monkeypatch, tmp_p
     assert "BIASLIB_DATA" in reasons["captions by cosine"]
     assert audit.summary(found).empty
     assert "nothing" not in audit.overview(found)
-
-
-def test_a_notebook_that_is_not_there_is_told_before_anything_is_built(monkeypatch, capsys):
-    monkeypatch.setattr(rehearsal, "stage", None)
-    monkeypatch.chdir(rehearsal.TESTS)
-    with pytest.raises(SystemExit) as end:
-        rehearsal.main(["notebooks/study2_masked.ipynb", "nosuch.ipynb"])
-    assert end.value.code == 2
-    told = capsys.readouterr().err
-    assert f"{rehearsal.TESTS.parent / 'nosuch.ipynb'} is not there; name files such as" in told
-    assert "study2_masked" not in told.partition("such as")[0].partition("error:")[2]
 
 
 def test_an_unknown_architecture_on_the_hub_is_named(inside):

@@ -636,8 +636,8 @@ def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(si
     assert "3 models remain (not: tiny-VisualBERT, tiny-LXMERT, tiny-CLIP)" in text
 
 
-def test_every_verdict_of_the_sealed_trial_stands_on_the_page(site):
-    found = shown("notebooks/planted_world", "every target of the sealed trial")
+def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
+    found = shown("notebooks/planted_world", "every target of the held-out test")
     judged = trial.judged()["verdicts"]
     rises = found["statistic"].str.startswith("rise")
     cells, risen = (shown_cells(found[kept]) for kept in (~rises, rises))

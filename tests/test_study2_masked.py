@@ -19,6 +19,7 @@ from companion import planted_study2_masked as verdicts
 from companion import study2_masked as plots
 from plantedworld.inputs import study2_masked as planted
 from plantedworld.studies import study2_masked as recovery
+from plantedworld.studies.recorded import recorded
 
 WOMAN, MAN, PERSON = study.AGENTS
 
@@ -388,14 +389,12 @@ def test_other_sizes_and_pictures_of_two_entities_are_noted(tmp_path):
 
 
 def test_the_oracles_scores_are_those_of_the_chapter_on_the_planted_world():
-    """The same numbers by another way: studies.planted asks the oracle itself."""
-    from plantedworld.studies import measures as other
-
+    """The same numbers by another way: the recorded ones asked the oracle itself."""
     six = stimuli.entities().head(6)
-    inputs = planted.inputs("oracle", six, per_agent=1, dose=3, seed=1, view="hidden")
+    inputs = planted.inputs("oracle", six, per_agent=1, dose=3, seed=0, view="hidden")
     bias = asked(inputs, n_resamples=0).scores.query("statistic == 'B'")
     wide = bias.pivot(index="test", columns="level", values="value")
-    expected = other.masked_with_images(3, 1, "hidden", six["entity"]).set_index("entity")
+    expected = recorded("in_plain_sight").query("view == 'hidden'").set_index("entity").head(6)
     for name, tolerance in {"S_PT": 1e-9, "S_L": 1e-3, "S_V": 1e-3}.items():  # tones differ
         np.testing.assert_allclose(wide.loc[expected.index, name], expected[name], atol=tolerance)
 
@@ -658,14 +657,5 @@ def test_scores_without_a_picture_are_held_against_the_truth_with_one():
             part = {"test": [f"word {n}" for n in range(40)], "value": value, "oracle": truth}
             fixed = {"planted_in": "both", "dose": 3.0, "seed": seed, "level": level}
             rows.append(pandas.DataFrame(part).assign(**fixed))
-    told = verdicts.blind_sentence(pandas.concat(rows, ignore_index=True))
-    assert "have a rank correlation of 1.00 with the true $S_V$." in told
-    assert "correlation of $S_V$ is 0.00 (95% interval 0.00 to 0.00, 3 worlds)" in told
-
-
-def test_entities_planted_with_their_label_are_counted():
-    forty = stimuli.entities().query("set == 'gendered'")
-    world = plantedworld.world(3, 0)
-    log_odds = recovery.planted_log_odds(forty["entity"].tolist(), world)
-    said = verdicts.label_sentence(log_odds, forty)
-    assert said == "19 of 40 entities were planted with the direction of their label"
+    ranks = verdicts.blind_table(pandas.concat(rows, ignore_index=True))["rank correlation"]
+    assert ranks.tolist() == pytest.approx([1, 0])

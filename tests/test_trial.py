@@ -1,4 +1,4 @@
-"""The sealed trial: what was scored gives what was judged, and what the book says of it."""
+"""The held-out test: what was scored gives what was judged, and what the book says of it."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from companion import planted_trial as plots
 from plantedworld import trial
 from plantedworld._seeds import world_seeds
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, shipped
-from plantedworld.studies import harder
+from plantedworld.studies.recorded import recorded
 from plantedworld.training.bert import BertRecipe
 
 PROTOCOL = json.loads((trial.DATA / "protocol.json").read_text(encoding="utf-8"))
@@ -242,7 +242,7 @@ def test_what_the_chapter_says_held_and_did_not():
         "d, contextual": 2, "d, sentence": 0, "d, word": 0,
     }  # fmt: skip
     assert (signs["mean"] > 0.5).all()
-    exact = harder.summary().query("option == 'as it is'").set_index("measure")
+    exact = recorded("harder_worlds").query("option == 'as it is'").set_index("measure")
     order = exact["rank within signs"]
     assert 0.4 < order["c_asc"] < 0.6
     assert order["top_k"] < 0.1
@@ -251,13 +251,9 @@ def test_what_the_chapter_says_held_and_did_not():
 # The page
 
 
-def test_figure_tables_and_sentences_say_the_verdicts():
+def test_figure_and_tables_say_the_verdicts():
     found = trial.judged()
     judged, risen, beside = (found[name] for name in ("verdicts", "rises", "stand_ins"))
-    told = plots.state(trial.models())
-    assert "All 190 models of its 10 worlds were trained" in told
-    assert "1 broke off" in told
-    assert "2 started from a BERT trained anew" in told
     table = plots.verdict_table(judged, risen).set_index(["measure", "statistic"])
     assert len(table) == len(judged.drop_duplicates(["measure", "model", "statistic"])) + 6
     assert table.loc[("B(E), tiny-BERT", "slope"), "dose 3"].endswith("asked 0.85 to 1.15: yes")
@@ -272,21 +268,10 @@ def test_figure_tables_and_sentences_say_the_verdicts():
     band = bands[0]
     assert names[round(band.get_y() + band.get_height() / 2)] == "B(E), tiny-BERT, dose 1"
     assert (band.get_x(), band.get_x() + band.get_width()) == pytest.approx((0.85, 1.15))
-    told = plots.sentence(judged, risen)
-    assert told.startswith("**10 of 32 targets are reached.** All of their ")
-    missed = told.partition("Missed: ")[2].partition(".\n")[0].split("; ")
-    (line,) = [line for line in missed if line.startswith("difference, tiny-CLIP")]
-    assert "slope at doses 1 and 3" in line
-    attacks = found["attacks"]
-    wrong = attacks[attacks["scores"] != "the models' own"]
-    told = plots.attack_sentence(attacks)
-    called = wrong["called recoveries"].sum()
-    assert told.startswith(f"Of {wrong['claims'].sum()} claims that wrong scores make, **{called} ")
     clean = plots.unbiased_table(found["without_bias"])
     assert clean["shown to be without bias"].eq("yes").sum() == found["without_bias"]["shown"].sum()
     nulls = plots.null_table(found["nulls"])
     assert nulls["at dose 0"].notna().all()
-    assert "with portraits as units, " in plots.null_sentence(found["nulls"])
 
 
 def test_the_ledger_takes_the_verdicts_of_the_trial():
@@ -294,17 +279,12 @@ def test_the_ledger_takes_the_verdicts_of_the_trial():
     assert found.loc["B(E)", "page"] == "planted_world"
 
 
-def test_sentences_of_the_trial_name_what_was_asked_with_every_interval():
+def test_a_chapter_shows_every_target_of_its_study():
     judged = VERDICTS.query("dose == 3")
     signs = judged["statistic"] == "signs"
     masked = judged["measure"].isin(["B(E)", "S_PT", "S_L", "S_V"])
     for study, rows in (("1", judged[signs]), ("2", judged[masked])):
-        told = ledger_rows.sealed_sentences(study)
-        assert told.count("; asked: ") == len(rows)
-        assert told.count("target reached") == rows["reached"].sum()
-        assert told.count("target missed") == (~rows["reached"]).sum()
-        assert told.count(ledger_rows.RULE) == 1
-        assert ledger_rows.sealed_sentences(study, rule=False) == told.split("\n\n")[0]
-    shares = ledger_rows.sealed_sentences("1")
-    assert not re.search(r"to 10[1-9]", shares)
-    assert "(the same in all 5 worlds; asked: 80% or more; target reached)" in shares
+        table = ledger_rows.of_study(study)
+        assert len(table) == len(rows)
+        assert table["dose 3"].str.endswith(": yes").sum() == rows["reached"].sum()
+    assert len(ledger_rows.of_study("4")) == 6

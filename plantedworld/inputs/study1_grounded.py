@@ -184,7 +184,7 @@ def planted_stimuli(
 
 def _scenes_of(name: str, n_per_word: int, seed: int, split: str) -> pandas.DataFrame:
     rng = np.random.default_rng(seed)
-    found = grounded_sets(name, rng, n_per_word, undrawn="context", split=split)
+    found = grounded_sets(name, rng, n_per_word, split)
     return pandas.concat([found[each].assign(test=name, set=each) for each in SETS])
 
 

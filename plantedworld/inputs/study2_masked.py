@@ -22,8 +22,6 @@ def inputs(
     view: str = "ambiguous",
     planted_in: str = "both",
     pictured: str | None = "case study",
-    split: str = "tune",
-    draw: int = 7,
 ) -> Inputs:
     """Return the inputs of a planted world.
 
@@ -44,10 +42,6 @@ def inputs(
     pictured
         The set of entities that have images, as in the paper; the others are asked about in
         captions alone. None, or a set that is not there, stands for all.
-    split
-        Whose looks: see :func:`plantedworld.looks`.
-    draw
-        Seed of the scenes, which are the same for every world.
     """
     model = default_model() if model is None else model
     entities = stimuli.entities() if entities is None else entities
@@ -63,7 +57,7 @@ def inputs(
         model=asked,
         text_model=text,
         entities=entities,
-        images=_shown(wanted, per_agent, view, split, draw),
+        images=_shown(wanted, per_agent, view),
         seed=seed,
         pictured=wanted,
         per_agent=per_agent,
@@ -71,12 +65,9 @@ def inputs(
 
 
 @functools.lru_cache(maxsize=16)
-def _shown(
-    entities: tuple[str, ...], per_agent: int, view: str, split: str, draw: int
-) -> EntityImages:
+def _shown(entities: tuple[str, ...], per_agent: int, view: str) -> EntityImages:
     """The same scenes for every world, whose regions are found once."""
-    rng = np.random.default_rng(draw)
-    scenes = agents_with_entities(rng, entities, per_agent, view, split)
+    scenes = agents_with_entities(np.random.default_rng(7), entities, per_agent, view)
     rows = scenes[["entity", "gender"]].assign(image=[f"scene {n}" for n in range(len(scenes))])
     return EntityImages(rows, Scenes(scenes), Scenes(blank()))
 

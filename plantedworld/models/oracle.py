@@ -2,7 +2,7 @@ r"""The oracle: answers about the planted world by exact inference, with no trai
 
 A metric is judged on the oracle first and on trained checkpoints second, so that a failure of the
 metric and a failure of training are told apart. Images are frames of scenes; the oracle reads what
-they show (:meth:`plantedworld.Evidence.shown`) and nothing that is hidden.
+they show (:func:`plantedworld.shown_evidence`) and nothing that is hidden.
 
 Three of the four capabilities are the world's probabilities themselves. The fourth, embeddings for
 association tests, has no truth but sign and order: which vectors stand for a word is a choice,
@@ -30,6 +30,7 @@ from plantedworld import (
     blank,
     faces,
     read,
+    shown_evidence,
     vocabulary,
     word_indices,
     world,
@@ -70,7 +71,7 @@ class Oracle:
 
     Examples
     --------
-    >>> oracle = Oracle(world(dose=1, seed=0))
+    >>> oracle = Oracle(world(strength=1, seed=0))
     >>> women, men = oracle.mask_log_prob(["[MASK] is a nurse."], ["she", "he"])[0]
     >>> bool(women > men)
     True
@@ -91,7 +92,7 @@ class Oracle:
             raise unknown_name("corpus", corpus, CORPORA)
         self.world, self.corpus, self.mislabelled = world, corpus, mislabelled
         known = _default_scenes() if scenes is None else scenes
-        self._known = known.loc[~world.evidence.shown(known).duplicated()]
+        self._known = known.loc[~shown_evidence(known).duplicated()]
 
     @property
     def revision(self) -> str:
@@ -230,9 +231,8 @@ class Oracle:
         ValueError
             If the oracle was not told of a scene.
         """
-        shown = self.world.evidence.shown
-        known = pandas.MultiIndex.from_frame(shown(self._known))
-        rows = known.get_indexer(pandas.MultiIndex.from_frame(shown(frame_of(images))))
+        known = pandas.MultiIndex.from_frame(shown_evidence(self._known))
+        rows = known.get_indexer(pandas.MultiIndex.from_frame(shown_evidence(frame_of(images))))
         if (rows < 0).any():
             raise ValueError(
                 f"image {np.flatnonzero(rows < 0)[0]} shows what this oracle was not told of; "

@@ -13,12 +13,13 @@ import pandas
 from scipy import special, stats
 
 import plantedworld
-from biaslib import models, stimuli
+from biaslib import models
 from biaslib.metrics import caption_association, masked_lm
 from biaslib.models.images import pictures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study3_clip_audit
 from plantedworld._logs import log_sum_exp
+from plantedworld._words import read_table
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.oracle import Oracle
 
@@ -35,11 +36,9 @@ __all__ = [
     "drawn_counts",
     "in_costume",
     "masked_scores",
-    "masked_with_images",
     "mean_over_seeds",
     "noise_floor",
     "of_words",
-    "oracle_errors",
     "over_seeds",
     "portraits",
     "run_masked",
@@ -51,7 +50,7 @@ __all__ = [
 
 DOSES = (0, 1, 3)
 VERDICT_SEEDS = (0, 1, 2, 3, 4)
-"""Worlds of the sealed trial whose BERT and CLIP are shipped."""
+"""Worlds of the held-out test whose BERT and CLIP are shipped."""
 
 MEASURES = {
     "masked": "masked words: B(E)",
@@ -88,61 +87,7 @@ def words() -> pandas.DataFrame:
     >>> words().set_index("word").loc["nurse", ["caption", "masked"]].tolist()
     ['a photo of a nurse', 'the {agent} is a [MASK].']
     """
-    return _words().copy()
-
-
-@functools.cache
-def _words() -> pandas.DataFrame:
-    entities = stimuli.entities()
-    objects = pandas.DataFrame({"word": entities["entity"], "slot": "object"})
-    phrases = [_phrase(row.entity, row.frame) for row in entities.itertuples()]
-    objects = objects.assign(caption=[f"a photo of {phrase}" for phrase in phrases])
-    frames = entities["frame"].str.replace("The ", "the ").str.replace("{entity}", "[MASK]")
-    objects["masked"] = frames.to_numpy()
-    taxonomy = stimuli.taxonomy("sobit").assign(word=lambda rows: rows["word"].str.lower())
-    slots = plantedworld.content_words()["slot"]
-    listed = taxonomy[["word", "caption"]].assign(slot=slots.loc[taxonomy["word"]].to_numpy())
-    others = slots.index[slots == "role"].difference(listed["word"], sort=False)
-    captions = [f"a photo of {stimuli.indefinite_article(word)} {word}" for word in others]
-    roles = pandas.DataFrame({"word": others, "slot": "role", "caption": captions})
-    table = pandas.concat([objects, roles, listed, _of_pairs()], ignore_index=True)
-    table["taxonomy"] = table["word"].isin(listed["word"])
-    table["masked"] = table["masked"].mask(table["slot"] == "role", "the {agent} is a [MASK].")
-    pairs = _of_pairs().set_index("word")
-    for column in ("masked", "pair"):
-        table[column] = table[column].fillna(table["word"].map(pairs[column]))
-    kept = table["slot"].isin(["object", "role", "attribute"])
-    return table[kept].drop_duplicates("word").reset_index(drop=True)
-
-
-def _of_pairs() -> pandas.DataFrame:
-    """The words of the five pairs of sets of which a seed leaves out one."""
-    sets = stimuli.word_frame().merge(plantedworld.planted_sets(), on="set")
-    sets = sets[sets["pair"].isin(plantedworld.controls())]
-    pairs = sets.assign(word=sets["word"].str.lower()).drop_duplicates("word")
-    content = plantedworld.content_words()
-    pairs = pairs[pairs["word"].map(content["slot"]) == "attribute"]
-    rows = [_sentences(word, content.loc[word]) for word in pairs["word"]]
-    return pandas.DataFrame(rows).assign(slot="attribute", pair=pairs["pair"].to_numpy())
-
-
-def _sentences(word: str, content: pandas.Series) -> dict[str, str]:
-    """Caption and masked sentence of an attribute word."""
-    if "adjective" in content["groups"].split():
-        caption = f"a photo of {stimuli.indefinite_article(word)} {word} person"
-        return {"word": word, "caption": caption, "masked": "the {agent} is [MASK]."}
-    phrase = content["phrase"].replace("a {word}", f"{stimuli.indefinite_article(word)} {word}")
-    sentence = "the {agent} talks about " + content["phrase"].replace("{word}", "[MASK]") + "."
-    return {
-        "word": word,
-        "caption": f"a photo of {phrase.replace('{word}', word)}",
-        "masked": sentence,
-    }
-
-
-def _phrase(entity: str, frame: str) -> str:
-    counted = " a {" in frame or " an {" in frame
-    return f"{stimuli.indefinite_article(entity)} {entity}" if counted else entity
+    return read_table("measure_words.csv")
 
 
 def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
@@ -328,8 +273,8 @@ def run_similarity(
             texts = clip.encode_text(captions).astype(float)
             for style, drawn in drawings.items():
                 shown = _encoded(clip, drawn, store)
-                found = similarity_scores(texts @ shown.T, clip.scale, women)
-                tables += _scored(base, "clip", style, found)
+                measured = similarity_scores(texts @ shown.T, clip.scale, women)
+                tables += _scored(base, "clip", style, measured)
     return pandas.concat(tables, ignore_index=True)
 
 
@@ -355,9 +300,11 @@ def _described(rows: pandas.DataFrame, seed: int) -> pandas.DataFrame:
     return table.assign(paired=rows["pair"].notna(), control=rows["pair"] == left_out)
 
 
-def _scored(base: pandas.DataFrame, model: str, style: str, found: dict) -> list[pandas.DataFrame]:
+def _scored(
+    base: pandas.DataFrame, model: str, style: str, measured: dict
+) -> list[pandas.DataFrame]:
     labels = {"model": model, "style": style}
-    return [base.assign(measure=name, value=values, **labels) for name, values in found.items()]
+    return [base.assign(measure=name, value=values, **labels) for name, values in measured.items()]
 
 
 def corpus_counts(scores: pandas.DataFrame, corpus: str) -> pandas.DataFrame:
@@ -426,69 +373,9 @@ def _worlds(seeds: Iterable[int]) -> list[tuple[float, int]]:
 
 
 def _shipped(family: str, seeds: Iterable[int]) -> set[tuple[float, int]]:
-    found = planted_checkpoints.shipped(family)
-    found = found[found["seed"].isin(list(seeds))]
-    return set(zip(found["dose"], found["seed"], strict=True))
-
-
-def masked_with_images(
-    dose: float, seed: int, view: str, entities: Sequence[str] | None = None
-) -> pandas.DataFrame:
-    """Return the scores of study 2 that need images, for the oracle, one row an entity.
-
-    Parameters
-    ----------
-    dose, seed
-        Of the world.
-    view
-        How the entity is shown: ``"visible"``, ``"ambiguous"`` or ``"hidden"``.
-    entities
-        Names of :func:`biaslib.stimuli.entities`; ``None`` takes all 46.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``entity``, ``view``; ``S_PT``, ``S_L`` and ``S_V``, each for women less for men (that of
-        ``S_L`` is the bias score B); ``truth``, the planted log-odds given the caption's gender;
-        ``shift``, that truth less the text corpus's.
-    """
-    scenes = plantedworld.agents_with_entities(
-        np.random.default_rng([seed, 7]), entities, n_per_agent=1, view=view
-    )
-    oracle, before = (Oracle(_world(dose, seed), corpus) for corpus in ("captions", "text"))
-    sentences = words().set_index("word")["masked"]
-    rows = [
-        {"entity": entity, "view": view}
-        | _with_images(oracle, before, entity, sentences[entity], group)
-        for entity, group in scenes.groupby("entity", sort=False)
-    ]
-    table = pandas.DataFrame(rows)
-    truth, text = (
-        model.truth.log_ratio(table["entity"].tolist(), given="caption")
-        for model in (oracle, before)
-    )
-    return table.assign(truth=truth, shift=truth - text)
-
-
-def _with_images(oracle, before, entity: str, sentence: str, scenes: pandas.DataFrame) -> dict:
-    """Scores of one entity: women less men."""
-
-    def log_p(model, agent, images=None):
-        texts = [sentence.format(agent=agent)] * (1 if images is None else len(images))
-        return model.mask_log_prob(texts, [entity], images)[:, 0]
-
-    blind = log_p(oracle, "person")[0]
-    neutral = log_p(oracle, "person", scenes)
-    found = {}
-    for agent in plantedworld.GENDERS:
-        shown = scenes[scenes["gender"] == agent]
-        language = masked_lm.language_association(log_p(oracle, agent, scenes), neutral)
-        visual = masked_lm.visual_association(log_p(oracle, "person", shown), blind)
-        shift = masked_lm.pretraining_shift(log_p(oracle, agent), log_p(before, agent))
-        found[agent] = {"S_PT": shift, "S_L": language, "S_V": visual}
-    f, m = found["woman"], found["man"]
-    differences = {name: f[name].score - m[name].score for name in f}
-    return differences
+    shipped = planted_checkpoints.shipped(family)
+    shipped = shipped[shipped["seed"].isin(list(seeds))]
+    return set(zip(shipped["dose"], shipped["seed"], strict=True))
 
 
 def summarise(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -549,10 +436,15 @@ def mean_over_seeds(values: Sequence[float], confidence: float = 0.95) -> dict[s
 
 def over_seeds(summary: pandas.DataFrame, column: str) -> pandas.DataFrame:
     """Return one statistic's mean over seeds with its 95% interval: mean, low, high, n."""
-    keys = [key for key in KEYS if key != "seed"]
+    return _over_seeds(summary, [key for key in KEYS if key != "seed"], column)
+
+
+def _over_seeds(
+    table: pandas.DataFrame, keys: Sequence[str], column: str, confidence: float = 0.95
+) -> pandas.DataFrame:
     rows = [
-        dict(zip(keys, key, strict=True)) | mean_over_seeds(group[column])
-        for key, group in summary.groupby(keys, sort=False)
+        dict(zip(keys, key, strict=True)) | mean_over_seeds(group[column], confidence)
+        for key, group in table.groupby(list(keys), sort=False)
     ]
     return pandas.DataFrame(rows, columns=[*keys, "mean", "low", "high", "n"])
 
@@ -570,11 +462,7 @@ def control_scores(scores: pandas.DataFrame) -> pandas.DataFrame:
     kept = kept.assign(words=np.where(kept["control"], "left out", "planted"))
     keys = ["measure", "model", "dose", "words"]
     sizes = kept.groupby([*keys, "seed"])["value"].agg(lambda v: np.sqrt(np.mean(v**2)))
-    rows = [
-        dict(zip(keys, key, strict=True)) | mean_over_seeds(group)
-        for key, group in sizes.groupby(level=keys)
-    ]
-    return pandas.DataFrame(rows)
+    return _over_seeds(sizes.reset_index(), keys, "value")
 
 
 def noise_floor(scores: pandas.DataFrame, quantile: float = 0.95) -> pandas.DataFrame:
@@ -595,36 +483,6 @@ def noise_floor(scores: pandas.DataFrame, quantile: float = 0.95) -> pandas.Data
     return pandas.DataFrame(rows)
 
 
-def oracle_errors(
-    masked: pandas.DataFrame, similarity: pandas.DataFrame, scenes: pandas.DataFrame
-) -> pandas.DataFrame:
-    """Return how far the oracle is from the truth, got in another way: measure, dose, seed, error.
-
-    The masked word's score and the planted log-odds differ by a constant for each sentence, since
-    women and men have different totals over the words that fit it; so both are centred within a
-    sentence. The scaled difference is compared with what the cells of each portrait give a word,
-    for attributes: no portrait shows those or hides them.
-    """
-    rows = []
-    exact = masked[masked["model"] == "oracle"]
-    for (dose, seed), group in exact.groupby(["dose", "seed"]):
-        truth = _world(dose, seed).text_truth.log_ratio(group["word"].tolist(), "caption")
-        errors = group["value"] - truth
-        errors -= errors.groupby(group["frame"]).transform("mean")
-        rows.append({"measure": "masked", "dose": dose, "seed": seed, "error": errors.abs().max()})
-    exact = similarity.query("model == 'oracle' and measure == 'logit' and slot == 'attribute'")
-    women = (scenes["gender"] == "woman").to_numpy()
-    for (dose, seed), group in exact.groupby(["dose", "seed"]):
-        truth = _world(dose, seed).truth
-        of_words = truth.log_words[plantedworld.word_indices(group["word"].tolist())]
-        cells = truth.log_cells_of_images(scenes)
-        log_p = log_sum_exp(of_words[:, np.newaxis] + cells, axis=2)
-        expected = log_p[:, women].mean(axis=1) - log_p[:, ~women].mean(axis=1)
-        error = np.abs(group["value"] - expected).max()
-        rows.append({"measure": "logit", "dose": dose, "seed": seed, "error": error})
-    return pandas.DataFrame(rows)
-
-
 def dose_zero(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return what models without bias score: one row a measure, model and style.
 
@@ -640,17 +498,16 @@ def dose_zero(scores: pandas.DataFrame) -> pandas.DataFrame:
         ``statistic``: slope, mean or rms; ``mean`` over seeds, ``low``, ``high``, ``n`` seeds;
         ``within``, None for C-ASC and shares, which are not in log-odds, and for one seed.
     """
-    summary = summarise(scores[scores["dose"] == 0])
-    rows = []
-    for key, group in summary.groupby(["measure", "model", "style"], sort=False):
+    keys, parts = ["measure", "model", "style"], []
+    for _, part in summarise(scores[scores["dose"] == 0]).groupby(keys, sort=False):
         for statistic in ("slope", "mean", "rms"):
-            found = mean_over_seeds(group[statistic], 0.9)
-            labels = dict(zip(("measure", "model", "style"), key, strict=True))
-            judged = key[0] in ("masked", "logit") and found["n"] > 1
-            inside = max(-found["low"], found["high"]) < EQUIVALENCE if judged else None
-            rows.append(labels | {"statistic": statistic} | found | {"within": inside})
-    columns = ["measure", "model", "style", "statistic", "mean", "low", "high", "n", "within"]
-    return pandas.DataFrame(rows, columns=columns)
+            means = _over_seeds(part, keys, statistic, 0.9)
+            parts.append(means.assign(statistic=statistic))
+    table = pandas.concat(parts, ignore_index=True)
+    inside = np.maximum(-table["low"], table["high"]) < EQUIVALENCE
+    judged = table["measure"].isin(["masked", "logit"]) & (table["n"] > 1)
+    table["within"] = inside.astype(object).where(judged, None)
+    return table[[*keys, "statistic", "mean", "low", "high", "n", "within"]]
 
 
 def of_words(scores: pandas.DataFrame, chosen: str) -> pandas.DataFrame:

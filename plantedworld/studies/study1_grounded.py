@@ -32,12 +32,11 @@ __all__ = [
     "against_models",
     "against_words",
     "answers",
-    "encoder_rejections",
     "error_of_words",
     "leave_one_model_out",
     "null_scores",
+    "over_models",
     "rejections",
-    "sizes",
     "word_pools",
 ]
 
@@ -125,40 +124,6 @@ def null_scores(
     return pandas.concat(tables, ignore_index=True)
 
 
-def sizes(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how large effect sizes are without any bias, by level and experiment.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *level*, *experiment*, *mean* and *rms* of the absolute effect size, *low* and *high* (95%,
-        models resampled, of the mean), *q95*, *largest*, *numerator_rms*, *n_models*, *n*, and
-        *dealt_rms*, the root mean square where words are dealt to two equal sets by chance: of n
-        words it is 2 / sqrt(n), whatever their scores.
-    """
-    rows = []
-    for (level, experiment), part in scores.groupby(["level", "experiment"], sort=False):
-        size = part.assign(size=part["value"].abs())
-        low, high = _over_models(size, "size")
-        rows.append(
-            {
-                "level": level,
-                "experiment": experiment,
-                "mean": size["size"].mean(),
-                "low": low,
-                "high": high,
-                "rms": float(np.sqrt((size["size"] ** 2).mean())),
-                "dealt_rms": float(np.sqrt((4 / part["n_words"]).mean())),
-                "q95": size["size"].quantile(0.95),
-                "largest": size["size"].max(),
-                "numerator_rms": float(np.sqrt((part["numerator"] ** 2).mean())),
-                "n_models": part["world"].nunique(),
-                "n": len(part),
-            }
-        )
-    return pandas.DataFrame(rows)
-
-
 def rejections(
     scores: pandas.DataFrame, alpha: float = 0.05, columns: Sequence[str] = tuple(P_VALUES)
 ) -> pandas.DataFrame:
@@ -195,7 +160,7 @@ def rejections(
             rejected = known.assign(rejected=known[column] < alpha)
             count, n = int(rejected["rejected"].sum()), len(known)
             interval = inference.proportion_interval(count, n)
-            low, high = _over_models(rejected, "rejected")
+            low, high = over_models(rejected, "rejected")
             both = rejected["rejected"] | (known[column] > 1 - alpha)
             rows.append(
                 {"level": level, "experiment": experiment, "units": column}
@@ -206,7 +171,9 @@ def rejections(
     return pandas.DataFrame(rows)
 
 
-def _over_models(rows: pandas.DataFrame, column: str, n_resamples: int = 2_000):
+def over_models(
+    rows: pandas.DataFrame, column: str, n_resamples: int = 2_000
+) -> tuple[float, float]:
     """Return a 95% interval of a mean over rows; whole models are drawn anew."""
     sums = rows.groupby("world")[column].agg(["sum", "size"]).to_numpy(dtype=float)
     if len(sums) < 2:
@@ -404,44 +371,6 @@ def error_of_words(
             size = np.quantile(np.abs(found.effect_sizes), 0.95)
             rows.append(row | {"p_random": found.p_value(own["numerator"]), "q95": size})
     return pandas.DataFrame(rows).assign(**labels, model=model.name)
-
-
-def encoder_rejections(random_sets: Sequence) -> pandas.DataFrame:
-    """Return the same calibration of a real text encoder, from random attribute words.
-
-    A second half of the random sets plays tests without any planted meaning; the first half is the
-    null in which the remedy places them.
-
-    Parameters
-    ----------
-    random_sets
-        The second of what :func:`biaslib.studies.text_encoders.against_random` returns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *test*, *level*, *size* (mean absolute effect size of random sets), *permutation* (share of
-        *n_permutation* with p below .05, one-sided), *remedy* (share of *n_remedy*, the second
-        half, that the first half calls significant at 5%, two-sided); of both shares the 95%
-        interval of Clopper and Pearson, such as *remedy_low* and *remedy_high*.
-    """
-    rows = []
-    for found in random_sets:
-        first, second = (np.abs(found.effect_sizes[start::2]) for start in (0, 1))
-        larger = (first[:, None] >= second).sum(axis=0)
-        called = (1 + larger) / (1 + len(first)) < 0.05
-        rows.append(
-            {"test": found.test, "level": found.level, "size": np.abs(found.effect_sizes).mean()}
-            | _called("permutation", np.asarray(found.p_values) < 0.05)
-            | _called("remedy", called)
-        )
-    return pandas.DataFrame(rows)
-
-
-def _called(name: str, called: np.ndarray) -> dict[str, float]:
-    interval = inference.proportion_interval(int(called.sum()), len(called))
-    bounds = {f"{name}_low": interval.low, f"{name}_high": interval.high}
-    return {name: float(called.mean())} | bounds | {f"n_{name}": len(called)}
 
 
 def answers(

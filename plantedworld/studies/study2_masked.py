@@ -5,8 +5,6 @@ and the same images and put through the same formulas. The planted log-odds, whi
 enters, stand beside it.
 """
 
-from typing import Any
-
 import numpy as np
 import pandas
 from scipy import stats
@@ -22,7 +20,6 @@ from plantedworld.studies.measures import mean_over_seeds
 __all__ = [
     "APART",
     "beside_truth",
-    "exact_scores",
     "kept_apart",
     "over_seeds",
     "over_worlds",
@@ -42,9 +39,9 @@ KEYS = ["model", "planted_in", "dose", "seed", "level"]
 
 def worlds(model: str) -> pandas.DataFrame:
     """Return the worlds for which a model and a BERT are shipped: dose, seed, planted_in."""
-    found = planted_checkpoints.shipped(models.REGISTRY[model].family)
+    shipped = planted_checkpoints.shipped(models.REGISTRY[model].family)
     text = planted_checkpoints.shipped("bert")[["dose", "seed"]]
-    return found.merge(text, on=["dose", "seed"])[["dose", "seed", "planted_in"]]
+    return shipped.merge(text, on=["dose", "seed"])[["dose", "seed", "planted_in"]]
 
 
 def planted_log_odds(entities: list[str], world: plantedworld.World) -> pandas.DataFrame:
@@ -75,12 +72,8 @@ def beside_truth(
     dose: float = 3,
     seed: int = 0,
     planted_in: str = "both",
-    view: str = "hidden",
     per_agent: int = 6,
     entities: pandas.DataFrame | None = None,
-    split: str = "tune",
-    draw: int = 7,
-    loaded: tuple[Any, Any] | None = None,
 ) -> pandas.DataFrame:
     """Return the bias scores of a checkpoint beside the oracle's and the planted log-odds.
 
@@ -88,10 +81,8 @@ def beside_truth(
     ----------
     model
         A name of the registry.
-    dose, seed, planted_in, view, per_agent, entities, split, draw
-        As of :func:`plantedworld.inputs.study2_masked.inputs`.
-    loaded
-        The model and the text-only one; None loads those that are shipped.
+    dose, seed, planted_in, per_agent, entities
+        As of :func:`plantedworld.inputs.study2_masked.inputs`, with hidden entities.
 
     Returns
     -------
@@ -109,11 +100,14 @@ def beside_truth(
     """
     entities = stimuli.entities() if entities is None else entities
     asked = {"entities": entities, "dose": dose, "seed": seed, "planted_in": planted_in}
-    asked |= {"view": view, "per_agent": per_agent, "pictured": None, "split": split, "draw": draw}
-    found = _bias(inputs(model, **asked), loaded)
+    asked |= {"view": "hidden", "per_agent": per_agent, "pictured": None}
+    scores = _bias(inputs(model, **asked))
     # Where nothing is planted, all of the oracle's scores are 0.
-    exact = exact_scores(**asked) if dose else found[["test", "level"]].assign(oracle=0.0)
-    table = found.merge(exact, on=["test", "level"], validate="1:1")
+    exact = scores[["test", "level"]].assign(oracle=0.0)
+    if dose:
+        exact = _bias(inputs("oracle", **asked)).rename(columns={"value": "oracle"})
+        exact = exact[["test", "level", "oracle"]]
+    table = scores.merge(exact, on=["test", "level"], validate="1:1")
     log_odds = planted_log_odds(
         entities["entity"].tolist(), plantedworld.world(dose, seed, planted_in)
     )
@@ -125,21 +119,8 @@ def beside_truth(
     return table.assign(**labels)[[*KEYS, "test", "value", "low", "high", "oracle", "planted"]]
 
 
-def exact_scores(**asked) -> pandas.DataFrame:
-    """Return the oracle's bias scores: *test*, *level*, *oracle*.
-
-    Parameters
-    ----------
-    asked
-        As of :func:`plantedworld.inputs.study2_masked.inputs`, the model aside.
-    """
-    exact = _bias(inputs("oracle", **asked))
-    return exact[["test", "level", "value"]].rename(columns={"value": "oracle"})
-
-
-def _bias(given: study.Inputs, loaded=None) -> pandas.DataFrame:
-    both = loaded or study.load_models(given)
-    results = study.run(given, *both, n_resamples=0)
+def _bias(given: study.Inputs) -> pandas.DataFrame:
+    results = study.run(given, *study.load_models(given), n_resamples=0)
     bias = results.scores.query("statistic == 'B'")
     return bias[["test", "level", "value", "low", "high"]]
 

@@ -132,8 +132,7 @@ def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, floa
     dict
         *words* that can be compared; *inside*, the part whose 95% interval holds the truth; *mean*
         and *spread* of z, the differences in standard errors of a share whose truth is known: 0
-        and 1 where there is nothing but sampling error; *limit*, beyond which not even a mean of
-        independent words would lie by chance (four standard errors).
+        and 1 where there is nothing but sampling error.
     """
     kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
     rows, p = shares[kept], truth[kept]
@@ -146,7 +145,6 @@ def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, floa
         "inside": float(inside.mean()),
         "mean": float(z.mean()),
         "spread": float(z.std(ddof=1)),
-        "limit": float(4 / np.sqrt(len(z))),
     }
 
 

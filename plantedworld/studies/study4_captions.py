@@ -1,13 +1,13 @@
-r"""Study 4's scores judged in worlds whose answer is known.
+"""Study 4's scores judged in worlds whose answer is known.
 
-Questions: does the oracle score what the world's probabilities say; do trained models look at the
-picture at all; does vlbs find a planted stereotype, and how does that depend on how visible the
-evidence is; do lmss and vlss find the modality in which it was planted?
+Questions: do trained models look at the picture at all; does vlbs find a planted stereotype, and
+how does that depend on how visible the evidence is; do lmss and vlss find the modality in which it
+was planted?
 """
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,22 +20,18 @@ from biaslib.models.images import WithRegions
 from biaslib.models.regions import RegionFeatures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study4_captions as study
-from biaslib.studies.study4_captions import CAPTIONS, MODEL_HEADS, NEUTRAL, Inputs, ModelHead
+from biaslib.studies.study4_captions import CAPTIONS, MODEL_HEADS, Inputs, ModelHead
 from plantedworld._logs import log_sum_exp
 from plantedworld.inputs.study4_captions import ORACLE, of_scenes
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.oracle import Oracle
 
 __all__ = [
-    "LEAST_MODELS",
     "OPACITIES",
     "SEEDS",
     "TARGET_OPACITY",
     "TARGET_VLRS",
-    "captions_of",
-    "cases",
     "choices",
-    "curve",
     "faded",
     "faded_choices",
     "frequencies",
@@ -44,7 +40,6 @@ __all__ = [
     "looking",
     "modality",
     "noise_floor",
-    "oracle_errors",
     "picks",
     "relevance",
     "shift_summary",
@@ -56,9 +51,8 @@ __all__ = [
 ]
 
 SEEDS = (0, 1)
-"""Worlds of the sealed trial that are scored here."""
+"""Worlds of the held-out test that are scored here."""
 
-VIEWS = ("visible", "ambiguous", "hidden")
 OPACITIES = (0.0, 0.25, 0.5, 1.0)
 """How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
 
@@ -66,7 +60,7 @@ STARTS = 1000
 """From this seed on, checkpoints are what others of their family started from."""
 
 TARGET_OPACITY = 0.5
-"""How opaque the object is where models are judged, as the protocol of the sealed trial has it."""
+"""How opaque the object is where models are judged, as the protocol of the held-out test has it."""
 
 CURVE_SCENES, CURVE_DRAW = 48, 7
 TARGET_SCENES, TARGET_DRAW = 240, 11
@@ -74,7 +68,6 @@ TARGET_SCENES, TARGET_DRAW = 240, 11
 noise floor is mostly chance of pictures."""
 
 TARGET_VLRS = 80.0
-LEAST_MODELS = 4
 LEAST_GROUNDED = 60.0
 """Per cent of right captions at which a model is said to look, if its interval is above 50."""
 
@@ -114,9 +107,7 @@ def zero_seeds(way: ModelHead) -> list[int]:
     return table.loc[(table["dose"] == 0) & (table["seed"] < STARTS), "seed"].tolist()
 
 
-def choices(
-    seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7, split: str = "tune"
-) -> Inputs:
+def choices(seed: int = 0, n: int = 40, view: str = "visible", draw: int = 7) -> Inputs:
     """Return scenes whose picture can answer the question, as balanced inputs.
 
     Parameters
@@ -131,17 +122,14 @@ def choices(
         ``hidden``: neither object nor costume in the picture.
     draw
         Seed of the scenes.
-    split
-        Whose looks: see :func:`plantedworld.looks`.
 
     Examples
     --------
     >>> choices(0, 4, "hidden").table["category"].unique().tolist()
     ['gender', 'profession']
     """
-    table = plantedworld.caption_choices(
-        plantedworld.world(3, seed), n, np.random.default_rng([draw, seed]), split
-    )
+    rng = np.random.default_rng([draw, seed])
+    table = plantedworld.caption_choices(plantedworld.world(3, seed), n, rng)
     table = table[table["category"].isin(ANSWERED if view != "ambiguous" else ANSWERED[:1])]
     if view != "visible":
         table = table.assign(object_view=view, role_shown=False)
@@ -182,59 +170,6 @@ def _model(way: ModelHead, dose: float, seed: int, planted_in: str = "both") -> 
 def _kept(name: str, dose: float, seed: int, planted_in: str) -> Any:
     """Load a tiny model once: the questions ask the same ones again."""
     return models.load(name, profile="planted", dose=dose, seed=seed, planted_in=planted_in)
-
-
-def oracle_errors(seed: int = 0, n: int = 2, doses: Iterable[float] = (3.0,)) -> pandas.DataFrame:
-    """Return the oracle's largest distance from log-odds added up by hand, by dose and view.
-
-    By hand: the joint probabilities of picture and caption, with all captions that an exchange of
-    words can leave written out and added one by one.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *dose*, *view*, *largest error* of the probability that stereotype beats anti-stereotype,
-        and *n*.
-    """
-    rows = []
-    for dose, view in itertools.product(doses, VIEWS):
-        given = choices(seed, n, view)
-        world = plantedworld.world(dose, seed)
-        texts = given.table[CAPTIONS[:2]].to_numpy().tolist()
-        exact = _added_up(world, given.images.frame, texts)
-        found = Oracle(world).match(given.images, texts)
-        gaps = [caption_selection.two_way(each).probability for each in (exact, np.asarray(found))]
-        rows.append((dose, view, float(np.abs(gaps[0] - gaps[1]).max()), len(exact)))
-    return pandas.DataFrame(rows, columns=["dose", "view", "largest error", "n"])
-
-
-def _added_up(world: plantedworld.World, scenes: pandas.DataFrame, texts: list) -> np.ndarray:
-    """Log-odds of a match with wrong labels, from probabilities of whole captions."""
-    odds = [
-        [_log_odds(world.truth, text, scenes.iloc[[row]]) for text in captions]
-        for row, captions in enumerate(texts)
-    ]
-    p = 1 / (1 + np.exp(-np.array(odds)))
-    p = 0.99 * p + 0.01 * (1 - p)
-    return np.log(p) - np.log1p(-p)
-
-
-def _log_odds(truth: plantedworld.Truth, text: str, scene: pandas.DataFrame) -> float:
-    log_image, swapped = truth.log_image(scene)[0], 0.0
-    words = plantedworld.content_words()
-    for reading in plantedworld.read(text):
-        frame = plantedworld.frames()[reading.frame]
-        fits = words["phrase"] == reading.content_form if "{phrase}" in frame.text else True
-        others = words.index[frame.carries() & fits]
-        rows = plantedworld.word_indices(others)
-        share = log_sum_exp(truth.log_words[rows] + truth.design.log_cells, axis=1)
-        share = np.exp(share + truth.log_frames[rows, reading.frame])
-        drawn = share[others.get_loc(reading.content)] / share.sum()
-        captions = [frame.write(word, reading.agent) for word in others]
-        swapped += drawn * np.exp(truth.log_joint(captions, scene)[:, 0] - log_image).sum()
-    match = np.exp(truth.log_joint([text], scene)[0, 0] - log_image)
-    with np.errstate(divide="ignore"):
-        return float(np.log(match / (0.5 * np.exp(truth.log_joint([text])[0, 0]) + 0.5 * swapped)))
 
 
 def side_by_side(
@@ -394,32 +329,19 @@ def visibility(store: Store | None = None) -> pandas.DataFrame:
             for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]
         ]
         for opacity in (*(each for each in OPACITIES if each != TARGET_OPACITY), TARGET_OPACITY):
-            tables += _picks(asked, opacity, seed, store)
+            given, shown = faded_choices(opacity, seed)
+            for way, dose, checkpoint in asked:
+                model = _model(way, dose, checkpoint)
+                labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
+                labels |= {"opacity": opacity, "seed": seed}
+                tables.append(picks(model, way.head, given, shown, store).assign(**labels))
     table = pandas.concat(tables, ignore_index=True)
     names = ["model", "dose", "checkpoint", "opacity", "seed"]
     return table[[*names, *table.columns.drop(names)]]
 
 
-def _picks(
-    asked: Iterable[tuple[ModelHead, float, int]], opacity: float, seed: int, store: Store | None
-) -> list[pandas.DataFrame]:
-    """What models pick for anti-stereotypical objects; asked: way, dose and checkpoint."""
-    n, draw = CURVE_SCENES, CURVE_DRAW
-    if opacity == TARGET_OPACITY:
-        n, draw = TARGET_SCENES, TARGET_DRAW
-    given, shown = faded_choices(opacity, seed, n, draw)
-    tables = []
-    for way, dose, checkpoint in asked:
-        found = picks(_model(way, dose, checkpoint), way.head, given, shown, store)
-        labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
-        tables.append(found.assign(**labels, opacity=opacity, seed=seed))
-    return tables
-
-
-def faded_choices(
-    opacity: float, seed: int, n: int, draw: int, split: str = "tune", anti: bool = True
-) -> tuple[Inputs, WithRegions]:
-    """Return n choices about objects of one label, and their pictures with regions.
+def faded_choices(opacity: float, seed: int) -> tuple[Inputs, WithRegions]:
+    """Return choices about anti-stereotypical objects, and their pictures with regions.
 
     Parameters
     ----------
@@ -427,14 +349,12 @@ def faded_choices(
         Of the object, from 0 to 1.
     seed
         Of the world, which says what is a stereotype.
-    n, draw, split
-        How many, and as of :func:`choices`.
-    anti
-        Anti-stereotypical objects; False takes stereotypical ones.
     """
-    given = choices(seed, 2 * n, "visible", draw, split)
-    label = given.anti if anti else ~given.anti
-    given = given.part(np.flatnonzero(label & (given.table["category"] == "gender")))
+    n, draw = CURVE_SCENES, CURVE_DRAW
+    if opacity == TARGET_OPACITY:
+        n, draw = TARGET_SCENES, TARGET_DRAW
+    given = choices(seed, 2 * n, "visible", draw)
+    given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
     scenes = given.images.frame
     drawn = faded(scenes, opacity)
     return given, _with_regions(scenes if opacity else scenes.assign(object_view="hidden"), drawn)
@@ -443,10 +363,7 @@ def faded_choices(
 def picks(
     model: Any, head: str, given: Inputs, shown: WithRegions, store: Store | None = None
 ) -> pandas.DataFrame:
-    """Return what a model picks of :func:`faded_choices`: *triplet*, and shares in per cent.
-
-    *vlbs* is the share of the stereotype, *anti* that of the anti-stereotype.
-    """
+    """Return what a model picks of :func:`faded_choices`: *triplet*, and shares in per cent."""
     texts = given.table[[*CAPTIONS, OTHER_IRRELEVANT]].to_numpy().tolist()
     scores = study.caption_scores(model, head, shown, texts, store)
     return pandas.DataFrame({"triplet": given.table["triplet"].tolist()} | _picked(scores))
@@ -460,17 +377,9 @@ def _picked(scores: np.ndarray) -> dict[str, np.ndarray]:
     )
     return {
         "vlbs": of_words[:, 0],
-        "anti": of_words[:, 1],
         "vlrs": 100 - of_words[:, 2],
         "vlrs of things": 100 - of_things[:, 2],
     }
-
-
-def curve(picked: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the means of :func:`visibility` by model, dose and opacity, and how many pictures."""
-    groups = picked.groupby(["model", "dose", "opacity"], sort=False)
-    means = groups[["vlbs", "vlrs", "vlrs of things"]].mean()
-    return means.assign(n=groups.size()).reset_index()
 
 
 def noise_floor(picked: pandas.DataFrame) -> pandas.DataFrame:
@@ -642,29 +551,16 @@ def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
         By caption, ``photo of a thing`` among them: *word, per 1,000 captions* and *caption, per
         100,000*, medians over all choices of the seeds' worlds at dose 3.
     """
-    rows = []
-    for seed in seeds:
-        truth, table = plantedworld.world(3, seed).truth, choices(seed, n).table
-        for caption in (*CAPTIONS, OTHER_IRRELEVANT):
-            texts = table[caption].unique().tolist()
-            words = [plantedworld.read(text)[0].content for text in texts]
-            log_words = truth.log_words[plantedworld.word_indices(words)] + truth.design.log_cells
-            said = np.exp(truth.log_joint(texts)[:, 0])
-            rows += zip(
-                itertools.repeat(caption),
-                np.exp(log_sum_exp(log_words, axis=1)),
-                said,
-                strict=False,
-            )
-    table = pandas.DataFrame(rows, columns=["caption", "word", "text"])
-    medians = table.groupby("caption", sort=False)[["word", "text"]].median()
-    return pandas.DataFrame(
-        {
-            "caption": medians.index,
-            "word, per 1,000 captions": 1e3 * medians["word"].to_numpy(),
-            "caption, per 100,000": 1e5 * medians["text"].to_numpy(),
-        }
-    )
+    captions, tables = (*CAPTIONS, OTHER_IRRELEVANT), []
+    for seed, caption in itertools.product(seeds, captions):
+        truth = plantedworld.world(3, seed).truth
+        texts = choices(seed, n).table[caption].unique().tolist()
+        words = plantedworld.word_indices(plantedworld.read(text)[0].content for text in texts)
+        log_words = log_sum_exp(truth.log_words[words] + truth.design.log_cells, axis=1)
+        columns = {"word, per 1,000 captions": 1e3 * np.exp(log_words)}
+        columns |= {"caption, per 100,000": 1e5 * np.exp(truth.log_joint(texts)[:, 0])}
+        tables.append(pandas.DataFrame({"caption": caption} | columns))
+    return pandas.concat(tables).groupby("caption", sort=False).median().reset_index()
 
 
 def relevance(
@@ -699,48 +595,3 @@ def relevance(
     means = table.mean().assign(n=table["n"].sum()).reset_index()
     kinds = [f"{kind}{name}" for kind in ("third word", "thing") for name in shown]
     return means[["model", *kinds, "n"]]
-
-
-def cases(
-    way: ModelHead, given: Inputs, rows: Sequence[int], dose: float, seed: int
-) -> dict[tuple[int, str, str], np.ndarray]:
-    """Return three probabilities by scene, captions (named, neutral) and picture (shown, white).
-
-    The softmax of all three captions; beside neutral ones the irrelevant one is neutral too.
-    """
-    part = given.part(rows)
-    model = _model(way, dose, seed)
-    scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
-    white = given.white.part([0] * len(rows))
-    found = {}
-    for said, (seen, images) in itertools.product(
-        ("named", "neutral"), {"shown": part.images, "white": white}.items()
-    ):
-        texts = captions_of(given, rows, said)
-        scores = study.caption_scores(model, way.head, images, texts)
-        shares = caption_selection.caption_probabilities(scores, scale)
-        found |= {(row, said, seen): p for row, p in zip(rows, shares, strict=True)}
-    return found
-
-
-def captions_of(given: Inputs, rows: Sequence[int], said: str = "named") -> list[list[str]]:
-    """Return the three captions of scenes: as they are, or ``neutral``, which name no group.
-
-    Examples
-    --------
-    >>> captions_of(choices(0, 2), [0], "neutral")[0][2].startswith("the person is")
-    True
-    """
-    table = given.table.iloc[list(rows)]
-    if said == "named":
-        return table[CAPTIONS].to_numpy().tolist()
-    irrelevant = table["irrelevant"].map(_neutral)
-    return table[NEUTRAL].assign(irrelevant=irrelevant).to_numpy().tolist()
-
-
-def _neutral(caption: str) -> str:
-    """Return a caption about a person without the group; about a thing, as it is."""
-    reading = plantedworld.read(caption)[0]
-    if reading.agent is None or not reading.agent:
-        return caption
-    return plantedworld.frames()[reading.frame].write(reading.content, "person")

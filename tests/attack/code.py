@@ -1,14 +1,13 @@
 """Checkpoints and pictures that hold code, read where no program starts and no host is reached.
 
-``python -m attack.code FOLDER`` is what the confined process runs: it prints a line for each thing
-that was read, with what came of it.
+The confined process runs :func:`main`, which prints a line for each thing that was read, with what
+came of it.
 """
 
 import json
 import os
 import pickle
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -204,7 +203,3 @@ def hidden_code(families: tuple[str, ...] = FAMILIES) -> tuple[Outcome, list]:
     attempts = [line for line in done.stderr.splitlines() if line.split(" ")[0] in confined.REFUSED]
     outcome.run = sum(ran for *_, ran in seen) + len(attempts)
     return outcome, seen
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[1]) / "ran")
