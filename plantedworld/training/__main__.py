@@ -16,21 +16,18 @@ def main() -> None:
         if (arguments.folder / name / "card.json").is_file() and not arguments.again:
             print(f"{name}: there already (--again trains it anew)")
             continue
-        print(f"{name}: training; if interrupted, the same command goes on", flush=True)
+        print(f"{name}: training", flush=True)
         card = make_checkpoint(*row, folder=arguments.folder, sample=arguments.sample)
         print(json.dumps(card), flush=True)
 
 
 def _wanted(arguments: argparse.Namespace) -> list[tuple]:
     """Return family, dose, seed and place of the models to train."""
-    world = (arguments.dose, arguments.seed)
-    if arguments.family and None not in world:
-        return [(arguments.family, *world, arguments.planted_in or "both")]
-    rows = plan()
-    for column in rows:
-        value = getattr(arguments, column)
-        rows = rows[rows[column] == (rows[column] if value is None else value)]
-    return list(rows.itertuples(index=False, name=None))
+    asked = (arguments.family, arguments.dose, arguments.seed, arguments.planted_in)
+    if None not in asked[:3]:
+        return [(*asked[:3], arguments.planted_in or "both")]
+    rows = list(plan().itertuples(index=False, name=None))
+    return [row for row in rows if all(a in (None, b) for a, b in zip(asked, row, strict=True))]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -38,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m plantedworld.training",
         description="Train the tiny checkpoints of the planted world: all that are shipped and "
         "not there yet, or those of a family, dose, seed or place. One thread a process, so two "
-        "processes keep two cores busy.",
+        "processes keep two cores busy. Models that others start from are the shipped ones.",
     )
     parser.add_argument("family", nargs="?", choices=sorted(RECIPES))
     parser.add_argument("--dose", type=float, help="factor on the planted log-odds, such as 3")
