@@ -15,7 +15,7 @@ from biaslib.runtime import file_sha256
 from plantedworld import training
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
 from plantedworld.models.regions import regions_of
-from plantedworld.training import bert, clip
+from plantedworld.training import clip
 from plantedworld.training._captions import corpus
 from plantedworld.training._labels import (
     agreement,
@@ -319,8 +319,9 @@ def test_features_of_regions_are_those_of_the_pixels_and_of_nothing_else():
 
 @pytest.mark.parametrize("family", ["bert", "regions"])
 def test_a_checkpoint_is_made_and_loaded(family, tmp_path, monkeypatch):
-    monkeypatch.setattr(bert, "N_CAPTIONS", 1_000)
-    monkeypatch.setattr(training.RECIPES["regions"], "n_scenes", 300)
+    kind = training.RECIPES[family]
+    few = kind.first._replace(scenes=300, unseen=1_000, epochs=(1,))
+    monkeypatch.setattr(kind, "first", few)
     row = (family, 3, 7) if family == "bert" else (family, 0, 1000)
     cards = [training.make_checkpoint(*row, folder=tmp_path / str(i)) for i in range(2)]
     assert cards[0]["sha256"] == cards[1]["sha256"]

@@ -17,7 +17,7 @@ from biaslib.models.fusion import Mask
 from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS
 from plantedworld import training
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint
-from plantedworld.training import _judge, albef, bert, clip, regions, vilbert, vision
+from plantedworld.training import _judge, albef, clip, regions, vilbert, vision
 from plantedworld.training._captions import NO_PERSON, NONE, PICTURE, WHITE, Masked
 from plantedworld.training._judge import mask_last
 from plantedworld.training._tokenizer import albef_tokenizer, bert_tokenizer
@@ -32,15 +32,11 @@ ENCODERS = ("vision", "vit", "regions")
 @pytest.fixture(autouse=True)
 def few_captions(monkeypatch):
     """Corpora that are drawn in a second."""
-    monkeypatch.setattr(bert, "N_CAPTIONS", 300)
-    monkeypatch.setattr(clip, "N_PAIRS", 96)
     monkeypatch.setattr(regions, "N_FOR_STATISTICS", 60)
-    for family in ENCODERS:
-        monkeypatch.setattr(training.RECIPES[family], "n_scenes", 96)
     for recipe in training.RECIPES.values():
         for name in ("first", "second", "further"):
             if stage := getattr(recipe, name, None):
-                few = stage._replace(scenes=64, unseen=64 if stage.unseen else 0)
+                few = stage._replace(scenes=96, unseen=96 if stage.unseen else 0)
                 monkeypatch.setattr(recipe, name, few)
 
 

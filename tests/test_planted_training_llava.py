@@ -95,8 +95,8 @@ def test_a_choice_has_the_scene_s_own_caption_where_the_answer_says(recipe):
 
 def test_all_models_but_the_first_go_on_from_it_in_two_rounds(recipe):
     further = training.RECIPES["llava"](plantedworld.world(3, 2100))
-    assert recipe.rounds == (3,)
-    assert further.rounds == (2, 3)
+    assert recipe.stage.epochs == (3,)
+    assert further.stage.epochs == (2, 3)
 
 
 @pytest.mark.parametrize("path", shipped("llava")["path"], ids=lambda path: path.name)

@@ -195,7 +195,8 @@ def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted(m
         for each in (first, second)
     ]
     assert texts[0] != texts[1]
-    monkeypatch.setattr(bert, "N_CAPTIONS", 200)
+    few = bert.BertRecipe.first._replace(unseen=200)
+    monkeypatch.setattr(bert.BertRecipe, "first", few)
     assert [
         bert.BertRecipe(each).captions.table["text"].tolist() for each in (first, second)
     ] == texts

@@ -36,20 +36,6 @@ EVIDENCE_WEIGHT = 4.0
 """How much more often matching asks about a scene for its costume, and for its object."""
 
 
-class Stage(NamedTuple):
-    """What a model learns from, and how long.
-
-    Scenes that are drawn, captions of each, captions whose scenes are not drawn; epochs, and the
-    highest learning rate.
-    """
-
-    scenes: int
-    captions: int
-    unseen: int
-    epochs: int
-    learning_rate: float
-
-
 class States(NamedTuple):
     """What a model makes of captions and pictures.
 
@@ -62,35 +48,10 @@ class States(NamedTuple):
     picture: Tensor | None = None
 
 
-class StagedRecipe(Recipe):
-    """A recipe over captions of pictures, whose first model sees another corpus than the others."""
+class CaptionsRecipe(Recipe):
+    """A recipe over captions of pictures."""
 
     weight_decay = 0.02
-    first: Stage
-    """Of a model that starts from an encoder, or from another family's model."""
-
-    further: Stage
-    """Of a model that goes on from one of its own family."""
-
-    @property
-    def is_first(self) -> bool:
-        """Whether the model starts from another one than its own family's."""
-        return not self.start.name.startswith(f"{self.family}-")
-
-    @property
-    def stage(self) -> Stage:
-        """What the model learns from."""
-        return self.first if self.is_first else self.further
-
-    @property
-    def epochs(self) -> int:
-        """Those of the stage."""
-        return self.stage.epochs
-
-    @property
-    def learning_rate(self) -> float:
-        """That of the stage."""
-        return self.stage.learning_rate
 
     @functools.cached_property
     def captions(self) -> Captions:
@@ -113,7 +74,7 @@ class StagedRecipe(Recipe):
         return labels(self.captions.scenes)
 
 
-class PairsRecipe(StagedRecipe):
+class PairsRecipe(CaptionsRecipe):
     """Masked words and matching, over captions and pictures.
 
     Latent variables are named by side heads in training: the caption's gender and tone at the
@@ -125,6 +86,9 @@ class PairsRecipe(StagedRecipe):
 
     places = ("words",)
     """From which states at a masked word they name it, as ``States`` calls them."""
+
+    n_asked = 0
+    """Of how many scenes matching asks at a step; 0 for half as many as a batch has captions."""
 
     all_masked = ALL_MASKED
     """How often a caption of a drawn scene has its other word masked as well."""

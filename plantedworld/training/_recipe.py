@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
@@ -24,6 +25,20 @@ planted in captions or pictures alone."""
 
 ONCE = ((0, 1000, "both"),)
 """The world of the encoders that several models share."""
+
+
+class Stage(NamedTuple):
+    """What a model learns from, and how long.
+
+    Scenes that are drawn; epochs of each round, in which the learning rate rises and falls once;
+    the highest learning rate; captions of each scene; captions whose scenes are not drawn.
+    """
+
+    scenes: int
+    epochs: tuple[int, ...]
+    learning_rate: float = 3e-3
+    captions: int = 1
+    unseen: int = 0
 
 
 class WithSideHeads(nn.Module):
@@ -72,9 +87,16 @@ class Recipe(ABC):
     also_from = ""
     """Another checkpoint that the model starts from, or an empty text."""
 
-    epochs = 1
+    first: Stage
+    """Of a model that starts from nothing, from an encoder, or from another family's model."""
+
+    further: Stage
+    """Of a model that goes on from one of its own family."""
+
+    scheduled_epochs = 0
+    """Epochs over which the rate rises and falls, if training stops before."""
+
     batch_size = 256
-    learning_rate = 3e-3
     weight_decay = 0.05
     width = 64
     """Numbers of the states that side heads read."""
@@ -86,22 +108,22 @@ class Recipe(ABC):
         self.world = world
 
     @property
-    def rounds(self) -> tuple[int, ...]:
-        """Epochs of each round; in each, the learning rate rises and falls once."""
-        return (self.epochs,)
-
-    @property
-    def scheduled_epochs(self) -> int:
-        """Epochs over which the rate rises and falls; more than are trained to stop before that."""
-        return self.epochs
-
-    @property
     def start(self) -> Path:
         """Folder of the checkpoint that the model starts from, among those that are shipped."""
         seeds, seed = self.first_seeds, self.world.seed
         before = seeds[: seeds.index(seed)] if self.world.dose == 0 and seed in seeds else seeds
         family, seed = (self.family, before[-1]) if before else (self.starts_from, ONCE[0][1])
         return CHECKPOINTS / checkpoint_name(family, 0, seed)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the model starts from another one than its own family's."""
+        return not self.start.name.startswith(f"{self.family}-")
+
+    @property
+    def stage(self) -> Stage:
+        """What the model learns from."""
+        return self.first if self.is_first else self.further
 
     @property
     @abstractmethod

@@ -71,13 +71,13 @@ class RegionPairsRecipe(PairsRecipe):
     def projected(self, model: nn.Module, regions: RegionBatch) -> Tensor:
         """Return the regions' features as the model first has them, (n, 3, width)."""
 
+    def word_head(self, model: nn.Module) -> nn.Module:
+        """Return the masked-word head, whose decoder has the embeddings of all tokens."""
+        return model.cls.predictions
+
     def word_logits(self, model: nn.Module, states: Tensor, seen: bool = True) -> Tensor:
         """Return the masked-word head's logits."""
-        return model.cls.predictions(states)
-
-    def word_embeddings(self, model: nn.Module) -> Tensor:
-        """Return the embeddings of all tokens, (tokens in the vocabulary, width)."""
-        return model.get_input_embeddings().weight
+        return self.word_head(model)(states)
 
     def view(self, scene: Tensor, view: Tensor | None = None) -> RegionBatch:
         """Return the regions of scenes, all there or as some view has them."""
@@ -102,7 +102,7 @@ class RegionPairsRecipe(PairsRecipe):
         So a region is near the word for it before any layer compares the two.
         """
         projected = self.projected(model.model, regions)[:, :2]
-        logits = projected @ self.word_embeddings(model.model).T
+        logits = projected @ self.word_head(model.model).decoder.weight.T
         words = shown_words(selected(self.shown, scene))
         return cross_entropy(logits.flatten(0, 1), words.flatten())
 

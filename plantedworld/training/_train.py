@@ -34,7 +34,7 @@ def train(recipe: Recipe) -> WithSideHeads:
         torch.manual_seed(recipe.world.training_seed)
         model = recipe.build()
         before = 0
-        for epochs in recipe.rounds:
+        for epochs in recipe.stage.epochs:
             optimizer, schedule = _optimizer(recipe, model, epochs)
             for epoch in range(before, before + epochs):
                 _train_epoch(recipe, epoch, model, optimizer, schedule)
@@ -55,7 +55,7 @@ def _one_thread() -> Iterator[None]:
 def _train_epoch(recipe: Recipe, epoch: int, model: WithSideHeads, optimizer, schedule) -> None:
     model.train()
     generator = Generator().manual_seed(1000 * recipe.world.training_seed + epoch)
-    label = f"{recipe.family}: epoch {epoch + 1} of {sum(recipe.rounds)}"
+    label = f"{recipe.family}: epoch {epoch + 1} of {sum(recipe.stage.epochs)}"
     for rows in progress(_batches(recipe, generator), label, _n_batches(recipe)):
         optimizer.zero_grad()
         recipe.loss(model, rows, generator).backward()
@@ -84,9 +84,10 @@ def _optimizer(recipe: Recipe, model: WithSideHeads, epochs: int):
         {"params": [w for w in weights if w.ndim > 1], "weight_decay": recipe.weight_decay},
         {"params": [w for w in weights if w.ndim <= 1], "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
-    n_steps = max(epochs, recipe.scheduled_epochs) * _n_batches(recipe)
+    rate = recipe.stage.learning_rate
+    optimizer = torch.optim.AdamW(groups, lr=rate, fused=True)
+    n_steps = (recipe.scheduled_epochs or epochs) * _n_batches(recipe)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, recipe.learning_rate, total_steps=n_steps + 1, pct_start=WARM_UP
+        optimizer, rate, total_steps=n_steps + 1, pct_start=WARM_UP
     )
     return optimizer, schedule

@@ -13,9 +13,9 @@ from biaslib.models.networks.albef import (
 )
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.training._labels import PARTS, selected, shown_words
-from plantedworld.training._pairs import SIDE_WEIGHT, Stage, States
+from plantedworld.training._pairs import SIDE_WEIGHT, States
 from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, PixelPairsRecipe
-from plantedworld.training._recipe import WithSideHeads
+from plantedworld.training._recipe import Stage, WithSideHeads
 from plantedworld.training._tokenizer import albef_tokenizer
 from plantedworld.training._weights import borrowed, joined, renamed
 from plantedworld.training.bert import bert_sizes
@@ -84,7 +84,7 @@ class AlbefRecipe(ContrastivePairsRecipe):
 
     family = "albef"
     also_from = checkpoint_name("lxmert", 0, 1000)
-    first = Stage(scenes=14_000, captions=2, unseen=0, epochs=7, learning_rate=3e-3)
+    first = Stage(14_000, epochs=(7,), learning_rate=3e-3, captions=2)
     heads = PixelPairsRecipe.heads | {f"word agrees in {name}": 3 for name in PARTS}
 
     @property

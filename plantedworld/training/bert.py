@@ -10,7 +10,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from plantedworld.training._captions import CAPTION_HEADS, UNSEEN, Captions
 from plantedworld.training._labels import selected
-from plantedworld.training._recipe import GRID, Recipe, WithSideHeads
+from plantedworld.training._recipe import GRID, Recipe, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS, bert_tokenizer
 
 N_CAPTIONS = 300_000
@@ -26,7 +26,7 @@ class BertRecipe(Recipe):
 
     family = "bert"
     worlds = GRID
-    epochs = 4
+    first = Stage(scenes=0, epochs=(4,), unseen=N_CAPTIONS)
     weight_decay = 0.01
     width = 48
     heads = CAPTION_HEADS
@@ -35,7 +35,7 @@ class BertRecipe(Recipe):
     def captions(self) -> Captions:
         """The captions of the corpus, of which no scene is drawn."""
         rng = np.random.default_rng([self.world.training_seed, 1])
-        table = self.world.text_corpus(N_CAPTIONS, rng)
+        table = self.world.text_corpus(self.stage.unseen, rng)
         return Captions(self.world, table, table, torch.full((len(table),), UNSEEN))
 
     @property

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, normalize
 from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPVisionModel
 
 from biaslib.runtime import progress
-from plantedworld.training._recipe import GRID, Recipe, WithSideHeads
+from plantedworld.training._recipe import GRID, Recipe, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS, clip_tokenizer
 from plantedworld.training.vision import SIZE, VISION, drawn
 
@@ -33,7 +33,7 @@ class ClipRecipe(Recipe):
     family = "clip"
     worlds = GRID
     starts_from = "vision"
-    epochs = 8
+    first = Stage(scenes=N_PAIRS, epochs=(8,))
     weight_decay = 0.02
 
     @functools.cached_property
@@ -44,7 +44,8 @@ class ClipRecipe(Recipe):
     @functools.cached_property
     def scenes(self) -> pandas.DataFrame:
         """The scenes of the corpus."""
-        return self.world.scenes(N_PAIRS, np.random.default_rng([self.world.training_seed, 1]))
+        rng = np.random.default_rng([self.world.training_seed, 1])
+        return self.world.scenes(self.stage.scenes, rng)
 
     @functools.cached_property
     @torch.inference_mode()

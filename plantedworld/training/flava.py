@@ -21,9 +21,9 @@ from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessor
 
 from plantedworld.training._captions import UNSEEN
 from plantedworld.training._labels import selected
-from plantedworld.training._pairs import SIDE_WEIGHT, Stage, States
+from plantedworld.training._pairs import SIDE_WEIGHT, States
 from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, ReadsWithoutPictures
-from plantedworld.training._recipe import FEW, ONCE, WithSideHeads
+from plantedworld.training._recipe import FEW, ONCE, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS
 from plantedworld.training.clip import FIRST_SCALE, unit
 from plantedworld.training.vision import SIZE
@@ -43,8 +43,8 @@ class FlavaRecipe(ContrastivePairsRecipe, ReadsWithoutPictures):
     family = "flava"
     worlds = (*ONCE, *FEW)
     first_seeds = (1000,)
-    first = Stage(scenes=30_000, captions=2, unseen=20_000, epochs=5, learning_rate=3e-3)
-    further = Stage(scenes=15_000, captions=2, unseen=30_000, epochs=3, learning_rate=3e-3)
+    first = Stage(30_000, epochs=(5,), learning_rate=3e-3, captions=2, unseen=20_000)
+    further = Stage(15_000, epochs=(3,), learning_rate=3e-3, captions=2, unseen=30_000)
     width = WIDTH
 
     @property

@@ -22,8 +22,8 @@ from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.models.prompts import ASKED
 from plantedworld.training._captions import NONE, PICTURE, VIEWS, WHITE
 from plantedworld.training._labels import PARTS, agreement, n_classes, selected
-from plantedworld.training._pairs import Stage, StagedRecipe
-from plantedworld.training._recipe import ONCE, WithSideHeads
+from plantedworld.training._pairs import CaptionsRecipe
+from plantedworld.training._recipe import ONCE, Stage, WithSideHeads
 from plantedworld.training._tokenizer import llava_tokenizer
 from plantedworld.training._weights import renamed
 from plantedworld.training.clip import image_processor
@@ -113,7 +113,7 @@ class Question(NamedTuple):
     captions: Tensor | None = None
 
 
-class LlavaRecipe(StagedRecipe):
+class LlavaRecipe(CaptionsRecipe):
     """A Llama of two layers of width 64 behind the vision tower.
 
     The picture stands first, then a prompt, then the answer. Three kinds of answers are learned: a
@@ -134,15 +134,10 @@ class LlavaRecipe(StagedRecipe):
     worlds = (*ONCE, (3, 2100, "both"), (0, 2100, "both"))
     starts_from = "vit"
     first_seeds = (1000,)
-    first = Stage(scenes=8_000, captions=12, unseen=0, epochs=3, learning_rate=4e-3)
-    further = Stage(scenes=8_000, captions=12, unseen=0, epochs=5, learning_rate=3e-3)
+    first = Stage(8_000, epochs=(3,), learning_rate=4e-3, captions=12)
+    further = Stage(8_000, epochs=(2, 3), learning_rate=3e-3, captions=12)
     batch_size = 48
     heads = n_classes() | {f"agrees in {part}": 3 for part in PARTS}
-
-    @property
-    def rounds(self) -> tuple[int, ...]:
-        """Two of all models but the first."""
-        return (self.first.epochs,) if self.is_first else (2, 3)
 
     @property
     def n_scenes(self) -> int:

@@ -5,8 +5,8 @@ from torch import Tensor
 from transformers import LxmertConfig, LxmertForPreTraining
 
 from plantedworld.models import regions as planted_regions
-from plantedworld.training._pairs import Stage, States
-from plantedworld.training._recipe import FEW, ONCE
+from plantedworld.training._pairs import States
+from plantedworld.training._recipe import FEW, ONCE, Stage
 from plantedworld.training._region_pairs import (
     WIDTH,
     RegionBatch,
@@ -29,8 +29,8 @@ class LxmertRecipe(RegionPairsRecipe):
     worlds = (*ONCE, *FEW)
     starts_from = "regions"
     first_seeds = (1000,)
-    first = Stage(scenes=36_000, captions=2, unseen=72_000, epochs=3, learning_rate=3e-3)
-    further = Stage(scenes=16_000, captions=2, unseen=32_000, epochs=3, learning_rate=2e-3)
+    first = Stage(36_000, epochs=(3,), learning_rate=3e-3, captions=2, unseen=72_000)
+    further = Stage(16_000, epochs=(3,), learning_rate=2e-3, captions=2, unseen=32_000)
     agreements = {"words": ("agreement",), "pair": ("agreement",)}  # noqa: RUF012
 
     def network(self) -> LxmertForPreTraining:

@@ -21,7 +21,7 @@ from plantedworld.models.regions import (
     pixels,
 )
 from plantedworld.training._labels import NOT_ASKED, labels
-from plantedworld.training._recipe import WithSideHeads
+from plantedworld.training._recipe import Stage, WithSideHeads
 from plantedworld.training.vision import EncoderRecipe
 
 N_FOR_STATISTICS = 10_000
@@ -39,8 +39,7 @@ class RegionRecipe(EncoderRecipe):
     """A small convolutional network on crops of 40 pixels."""
 
     family = "regions"
-    epochs = 5
-    learning_rate = 4e-3
+    first = Stage(scenes=30_000, epochs=(5,), learning_rate=4e-3)
 
     @functools.cached_property
     def crops(self) -> tuple[Tensor, np.ndarray, np.ndarray]:

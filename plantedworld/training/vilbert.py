@@ -7,7 +7,8 @@ from torch import Tensor
 from biaslib.models.global_region import with_whole_image
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork, locations
 from plantedworld.models import regions as planted_regions
-from plantedworld.training._pairs import Stage, States
+from plantedworld.training._pairs import States
+from plantedworld.training._recipe import Stage
 from plantedworld.training._region_pairs import WIDTH, RegionBatch, RegionPairsRecipe
 from plantedworld.training._weights import borrowed
 from plantedworld.training.bert import bert_sizes
@@ -60,7 +61,7 @@ class VilbertRecipe(RegionPairsRecipe):
 
     family = "vilbert"
     starts_from = "lxmert"
-    first = Stage(scenes=12_000, captions=2, unseen=24_000, epochs=3, learning_rate=2e-3)
+    first = Stage(12_000, epochs=(3,), learning_rate=2e-3, captions=2, unseen=24_000)
 
     def network(self) -> VilbertNetwork:
         """Return the model with the weights of LXMERT where they fit."""
@@ -90,14 +91,6 @@ class VilbertRecipe(RegionPairsRecipe):
     def projected(self, model: VilbertNetwork, regions: RegionBatch) -> Tensor:
         """Return the regions' features as the model first has them."""
         return model.bert.v_embeddings.image_embeddings(regions.features)
-
-    def word_embeddings(self, model: VilbertNetwork) -> Tensor:
-        """Return the embeddings of all tokens."""
-        return model.bert.embeddings.word_embeddings.weight
-
-    def word_logits(self, model: VilbertNetwork, states: Tensor, seen: bool = True) -> Tensor:
-        """Return the masked-word head's logits."""
-        return model.word_logits(states)
 
     def match_logits(self, model: VilbertNetwork, pair: Tensor) -> Tensor:
         """Return the alignment head's logits, those of a match last."""

@@ -36,9 +36,9 @@ from plantedworld.training._labels import (
     selected,
     shown_words,
 )
-from plantedworld.training._pairs import Stage, States, at_content
+from plantedworld.training._pairs import States, at_content
 from plantedworld.training._pixel_pairs import PixelPairsRecipe, ReadsWithoutPictures
-from plantedworld.training._recipe import FEW, ONCE, WithSideHeads
+from plantedworld.training._recipe import FEW, ONCE, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS
 from plantedworld.training.vision import SIZE, WIDTH, colours, pixels
 from plantedworld.training.vit import BLOCKS, PATCH, read_tower
@@ -99,9 +99,9 @@ class ViltRecipe(ReadsWithoutPictures):
     family = "vilt"
     worlds = (*ONCE, (0, 1001, "both"), *FEW)
     first_seeds = (1000, 1001)
-    first = Stage(scenes=30_000, captions=2, unseen=20_000, epochs=4, learning_rate=3e-3)
-    second = Stage(scenes=15_000, captions=2, unseen=20_000, epochs=3, learning_rate=2e-3)
-    further = Stage(scenes=15_000, captions=2, unseen=30_000, epochs=3, learning_rate=2e-3)
+    first = Stage(30_000, epochs=(4,), learning_rate=3e-3, captions=2, unseen=20_000)
+    second = Stage(15_000, epochs=(3,), learning_rate=2e-3, captions=2, unseen=20_000)
+    further = Stage(15_000, epochs=(3,), learning_rate=2e-3, captions=2, unseen=30_000)
     batch_size = 128
     n_asked = 160
     heads = (

@@ -16,7 +16,7 @@ from transformers import CLIPVisionConfig, CLIPVisionModel
 from plantedworld import draw
 from plantedworld.models.regions import pixels
 from plantedworld.training._labels import labels, n_classes, selected
-from plantedworld.training._recipe import ONCE, Recipe, WithSideHeads
+from plantedworld.training._recipe import ONCE, Recipe, Stage, WithSideHeads
 
 N_HELD_OUT = 1_500
 SIZE = 64
@@ -39,13 +39,12 @@ class EncoderRecipe(Recipe):
 
     worlds = ONCE
     heads = n_classes()
-    n_scenes = 30_000
 
     @functools.cached_property
     def scenes(self) -> pandas.DataFrame:
         """The scenes of the corpus."""
         rng = np.random.default_rng([self.world.training_seed, 1])
-        return self.world.scenes(self.n_scenes, rng)
+        return self.world.scenes(self.stage.scenes, rng)
 
     @functools.cached_property
     def pictures(self) -> Tensor:
@@ -106,9 +105,7 @@ class VisionRecipe(EncoderRecipe):
     """A vision transformer of three layers and width 64 on patches of 8 pixels."""
 
     family = "vision"
-    epochs = 8
-    learning_rate = 2e-3
-    n_scenes = 100_000
+    first = Stage(scenes=100_000, epochs=(8,), learning_rate=2e-3)
 
     def network(self) -> CLIPVisionModel:
         """Return the untrained tower."""

@@ -5,8 +5,8 @@ from torch import Tensor
 from transformers import VisualBertConfig, VisualBertForPreTraining
 
 from plantedworld.models import regions as planted_regions
-from plantedworld.training._pairs import Stage, States
-from plantedworld.training._recipe import FEW
+from plantedworld.training._pairs import States
+from plantedworld.training._recipe import FEW, Stage
 from plantedworld.training._region_pairs import (
     WIDTH,
     RegionBatch,
@@ -29,7 +29,7 @@ class VisualBertRecipe(RegionPairsRecipe):
     worlds = (*FEW, *((0, seed, "both") for seed in range(3, 8)))
     starts_from = "regions"
     batch_size = 192
-    first = Stage(scenes=16_000, captions=2, unseen=32_000, epochs=5, learning_rate=3e-3)
+    first = Stage(16_000, epochs=(5,), learning_rate=3e-3, captions=2, unseen=32_000)
 
     def network(self) -> VisualBertForPreTraining:
         """Return the model with random weights."""

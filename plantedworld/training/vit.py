@@ -15,7 +15,7 @@ from transformers import CLIPVisionModel, FlavaImageConfig, FlavaImageModel
 
 from biaslib.runtime import progress
 from plantedworld.training._labels import n_classes
-from plantedworld.training._recipe import WithSideHeads
+from plantedworld.training._recipe import Stage, WithSideHeads
 from plantedworld.training.vision import SIZE, WIDTH, EncoderRecipe, drawn, pixels
 
 PATCH = 16
@@ -49,10 +49,8 @@ class VitRecipe(EncoderRecipe):
 
     family = "vit"
     starts_from = "vision"
-    epochs = 6
+    first = Stage(scenes=120_000, epochs=(6,), learning_rate=2e-3)
     scheduled_epochs = 24
-    learning_rate = 2e-3
-    n_scenes = 120_000
     heads = n_classes() | TEACHERS
 
     def network(self) -> FlavaImageModel:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from biaslib.models.global_region import with_whole_image
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
@@ -22,8 +22,8 @@ from biaslib.models.vl_bert import pixel_boxes, resized, whole_box
 from plantedworld.models import regions as planted_regions
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.training._captions import UNSEEN
-from plantedworld.training._pairs import Stage, States
-from plantedworld.training._recipe import FEW, WithSideHeads
+from plantedworld.training._pairs import States
+from plantedworld.training._recipe import FEW, Stage, WithSideHeads
 from plantedworld.training._region_pairs import RegionBatch, RegionPairsRecipe
 from plantedworld.training._weights import renamed
 from plantedworld.training.bert import bert_sizes
@@ -60,7 +60,7 @@ class VlBertRecipe(RegionPairsRecipe):
     worlds = (*FEW, *((1, seed, "both") for seed in range(3)))
     starts_from = "bert"
     width = 48
-    first = Stage(scenes=16_000, captions=6, unseen=224_000, epochs=2, learning_rate=2e-3)
+    first = Stage(16_000, epochs=(2,), learning_rate=2e-3, captions=6, unseen=224_000)
     all_masked = 0.35
     weight_decay = 0.01
     places = ("words", "pair")
@@ -111,13 +111,9 @@ class VlBertRecipe(RegionPairsRecipe):
         features = model.image_feature_extractor(**visual(regions))
         return model.vlbert.visual_ln_object(features)[:, 1:]
 
-    def word_embeddings(self, model: VlBertNetwork) -> Tensor:
-        """Return the embeddings of the vocabulary."""
-        return model.vlbert.word_embeddings.weight
-
-    def word_logits(self, model: VlBertNetwork, states: Tensor, seen: bool = True) -> Tensor:
-        """Return the masked-word head's logits."""
-        return model.word_logits(states)
+    def word_head(self, model: VlBertNetwork) -> nn.Module:
+        """Return the masked-word head."""
+        return model.vlbert.mlm_head.predictions
 
 
 def visual(regions: RegionBatch) -> dict[str, Tensor]:
