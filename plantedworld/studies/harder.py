@@ -14,7 +14,7 @@ import pandas
 import plantedworld
 from biaslib.runtime import progress
 from plantedworld import Evidence, World
-from plantedworld.models.oracle import Oracle
+from plantedworld.models.perfect import PerfectModel
 from plantedworld.studies import measures
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import rank_within_signs
@@ -142,7 +142,7 @@ def oracle_scores(
     said = annotated(scenes["gender"].to_numpy(), rng, option.wrong, option.unsaid)
     kept = said != SAID[2]
     scenes, women = scenes[kept].reset_index(drop=True), said[kept] == "woman"
-    oracle = Oracle(world, scenes=scenes)
+    oracle = PerfectModel(world, scenes=scenes)
     similar = oracle.encode_text(words["caption"].tolist()) @ oracle.encode_image(scenes).T
     found = measures.similarity_scores(similar, 1.0, women)
     frequency = plantedworld.frequencies(world.plan)[words["word"]].to_numpy()
@@ -150,7 +150,7 @@ def oracle_scores(
     truth = world.truth.log_ratio(words["word"].tolist(), given="picture")
     tables = [base.assign(measure=name, value=value, truth=truth) for name, value in found.items()]
     exact = world.text_truth.log_ratio(words["word"].tolist(), given="caption")
-    blind = measures.bias_scores(Oracle(world, corpus="text"), words.dropna(subset="masked"))
+    blind = measures.bias_scores(PerfectModel(world, corpus="text"), words.dropna(subset="masked"))
     tables.append(base.assign(measure="masked", value=blind, truth=exact))
     return pandas.concat(tables, ignore_index=True)
 
@@ -243,7 +243,7 @@ def intersections(seeds: Iterable[int] = SEEDS) -> pandas.DataFrame:
         captions = measures.words().set_index("word").loc[words, "caption"].tolist()
         scenes = plantedworld.faces(3, np.random.default_rng(seed)).query("age == 'adult'")
         scenes = scenes.reset_index(drop=True)
-        oracle = Oracle(world, scenes=scenes)
+        oracle = PerfectModel(world, scenes=scenes)
         similar = oracle.encode_text(captions) @ oracle.encode_image(scenes).T
         for name, sides in GROUPS.items():
             first, second = (similar[:, _of_group(scenes, *side)].mean(axis=1) for side in sides)

@@ -20,7 +20,7 @@ from biaslib.runtime import Store, progress
 from biaslib.studies import study3_clip_audit
 from plantedworld._logs import log_sum_exp
 from plantedworld.models import checkpoints as planted_checkpoints
-from plantedworld.models.oracle import Oracle
+from plantedworld.models.perfect import PerfectModel
 
 __all__ = [
     "CORPUS_SIZES",
@@ -174,7 +174,7 @@ def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
 
 @functools.lru_cache(maxsize=32)
 def _exact_bias_scores(dose: float, seed: int) -> np.ndarray:
-    oracle = Oracle(_world(dose, seed), corpus="text")
+    oracle = PerfectModel(_world(dose, seed), corpus="text")
     return bias_scores(oracle, words().dropna(subset="masked"))
 
 
@@ -210,7 +210,7 @@ def run_masked(seeds: Iterable[int] = VERDICT_SEEDS) -> pandas.DataFrame:
     shipped = _shipped("bert", seeds)
     tables = []
     for dose, seed in progress(_worlds(seeds), "masked words"):
-        exact = masked_scores(Oracle(_world(dose, seed), corpus="text"), dose, seed)
+        exact = masked_scores(PerfectModel(_world(dose, seed), corpus="text"), dose, seed)
         tables += [exact, corpus_counts(exact, "text")]
         if (dose, seed) in shipped:
             bert = models.load("bert", profile="planted", dose=dose, seed=seed)
@@ -319,7 +319,7 @@ def run_similarity(
     tables = []
     for dose, seed in progress(_worlds(seeds), "similarities"):
         base = _with_truth(rows, dose, seed)
-        oracle = Oracle(_world(dose, seed), scenes=scenes)
+        oracle = PerfectModel(_world(dose, seed), scenes=scenes)
         exact = oracle.encode_text(captions) @ oracle.encode_image(scenes).T
         tables += _scored(base, "oracle", "twemoji", similarity_scores(exact, 1.0, women))
         tables.append(corpus_counts(tables[-3], "captions"))
@@ -455,7 +455,7 @@ def masked_with_images(
     scenes = plantedworld.agents_with_entities(
         np.random.default_rng([seed, 7]), entities, n_per_agent=1, view=view
     )
-    oracle, before = (Oracle(_world(dose, seed), corpus) for corpus in ("captions", "text"))
+    oracle, before = (PerfectModel(_world(dose, seed), corpus) for corpus in ("captions", "text"))
     sentences = words().set_index("word")["masked"]
     rows = [
         {"entity": entity, "view": view}

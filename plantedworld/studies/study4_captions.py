@@ -24,7 +24,7 @@ from biaslib.studies.study4_captions import CAPTIONS, NEUTRAL, WAYS, Inputs, Way
 from plantedworld._logs import log_sum_exp
 from plantedworld.inputs.study4_captions import ORACLE, of_scenes
 from plantedworld.models import checkpoints as planted_checkpoints
-from plantedworld.models.oracle import Oracle
+from plantedworld.models.perfect import PerfectModel
 
 __all__ = [
     "LEAST_MODELS",
@@ -202,7 +202,7 @@ def oracle_errors(seed: int = 0, n: int = 2, doses: Iterable[float] = (3.0,)) ->
         world = plantedworld.world(dose, seed)
         texts = given.table[CAPTIONS[:2]].to_numpy().tolist()
         exact = _added_up(world, given.images.frame, texts)
-        found = Oracle(world).match(given.images, texts)
+        found = PerfectModel(world).match(given.images, texts)
         gaps = [caption_selection.two_way(each).probability for each in (exact, np.asarray(found))]
         rows.append((dose, view, float(np.abs(gaps[0] - gaps[1]).max()), len(exact)))
     return pandas.DataFrame(rows, columns=["dose", "view", "largest error", "n"])
@@ -591,7 +591,7 @@ def leaning(seeds: Iterable[int] = SEEDS, dose: float = 3, n: int = 20) -> panda
         similar = world.truth.similarity(texts.ravel().tolist(), given.images.frame)
         own = np.arange(len(texts))
         scores = {
-            "matching": np.asarray(Oracle(world).match(given.images, texts.tolist())),
+            "matching": np.asarray(PerfectModel(world).match(given.images, texts.tolist())),
             "contrastive": similar.reshape(*texts.shape, -1)[own, :, own],
         }
         for head, pairs in scores.items():
@@ -622,7 +622,7 @@ def modality(
     for place in ("nothing", *planted_checkpoints.PLACES):
         dose, where = (0, "both") if place == "nothing" else (3, place)
         found = _run(ways, given, dose, 0, store, where)
-        apart = Oracle(plantedworld.world(dose, 0, where, wrong_gender=0.5))
+        apart = PerfectModel(plantedworld.world(dose, 0, where, wrong_gender=0.5))
         alone = Way("oracle, genders independent", "matching", True, "oracle", "oracle")
         found.scored[alone.label] = study.score_inputs(apart, alone, given, store)
         moved = study.shifts(found, own_scale=True)
