@@ -12,12 +12,12 @@ def main() -> None:
     """Train what is asked for and not there yet, one model after the other."""
     arguments = _parser().parse_args()
     for row in _wanted(arguments):
-        name = checkpoint_name(*row, sample=arguments.sample)
+        name = checkpoint_name(*row)
         if (arguments.folder / name / "card.json").is_file() and not arguments.again:
             print(f"{name}: there already (--again trains it anew)")
             continue
         print(f"{name}: training", flush=True)
-        card = make_checkpoint(*row, folder=arguments.folder, sample=arguments.sample)
+        card = make_checkpoint(*row, folder=arguments.folder)
         print(json.dumps(card), flush=True)
 
 
@@ -40,7 +40,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("family", nargs="?", choices=sorted(RECIPES))
     parser.add_argument("--dose", type=float, help="factor on the planted log-odds, such as 3")
     parser.add_argument("--seed", type=int, help="seed of the world")
-    parser.add_argument("--sample", type=int, default=0, help="which sample of the world")
     parser.add_argument("--planted-in", choices=PLACES, help="where the world is planted")
     parser.add_argument("--folder", type=Path, default=CHECKPOINTS, help="where the folders go")
     parser.add_argument("--again", action="store_true", help="train even what is there")

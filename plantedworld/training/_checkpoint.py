@@ -28,12 +28,7 @@ def plan() -> pandas.DataFrame:
 
 
 def make_checkpoint(
-    family: str,
-    dose: float,
-    seed: int,
-    planted_in: str = "both",
-    folder: Path = CHECKPOINTS,
-    sample: int = 0,
+    family: str, dose: float, seed: int, planted_in: str = "both", folder: Path = CHECKPOINTS
 ) -> dict[str, float | str]:
     """Train one model and write its folder.
 
@@ -45,8 +40,6 @@ def make_checkpoint(
         Those of the world.
     folder
         Where the checkpoint's folder is made. Models that others start from are the shipped ones.
-    sample
-        Which sample of the world it is trained on; with the seed, it also draws the weights.
 
     Returns
     -------
@@ -54,17 +47,16 @@ def make_checkpoint(
         The card: held-out accuracy beside chance and the truth's own, minutes, the hash of the
         weights and the versions of what trained them.
     """
-    path = folder / checkpoint_name(family, dose, seed, planted_in, sample)
+    path = folder / checkpoint_name(family, dose, seed, planted_in)
     path.mkdir(parents=True, exist_ok=True)
     (path / "card.json").unlink(missing_ok=True)
     started = time.monotonic()
-    recipe = RECIPES[family](world(dose, seed, planted_in, sample=sample))
+    recipe = RECIPES[family](world(dose, seed, planted_in))
     model = train(recipe)
     recipe.save(model, path)
     _write_without_spaces(path / "tokenizer.json")
     card = {"family": family, "dose": dose, "seed": seed}
     card |= {} if planted_in == "both" else {"planted in": planted_in}
-    card |= {"sample": sample} if sample else {}
     card |= {"starts from": recipe.start.name} if recipe.starts_from else {}
     card |= {"and from": recipe.also_from} if recipe.also_from else {}
     scores = recipe.judge(model.float(), path)

@@ -28,7 +28,7 @@ from plantedworld.training._captions import (
     corpus,
     views,
 )
-from plantedworld.training._labels import labels, selected
+from plantedworld.training._labels import NOT_ASKED, labels, selected
 from plantedworld.training._recipe import Recipe, WithSideHeads
 
 SIDE_WEIGHT = 0.5
@@ -186,6 +186,29 @@ class PairsRecipe(CaptionsRecipe):
     @abstractmethod
     def match_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the loss of telling whether captions belong to the scenes of some captions."""
+
+
+def attention_loss(attention: nn.Module, words: Tensor, patches: Tensor, named: Tensor) -> Tensor:
+    """Return the loss of naming costume and object by the word that attends to them most.
+
+    So a word looks at the patch that shows it before the two are compared.
+
+    Parameters
+    ----------
+    attention
+        With maps ``query`` and ``key``.
+    words, patches
+        States, (k, width) and (n, 17, width).
+    named
+        Which word names what each picture shows, (n, 2); ``NOT_ASKED`` where none does.
+    """
+    keys = attention.key(patches) / words.shape[1] ** 0.5
+    looks = (keys @ attention.query(words).T).logsumexp(1)
+    losses = [
+        cross_entropy(looks, label, reduction="sum") / (label != NOT_ASKED).sum().clamp(min=1)
+        for label in named.T
+    ]
+    return torch.stack(losses).mean()
 
 
 def at_content(states: States, asked: Asked) -> Tensor:

@@ -13,7 +13,7 @@ from biaslib.models.networks.albef import (
 )
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.training._labels import PARTS, selected, shown_words
-from plantedworld.training._pairs import SIDE_WEIGHT, States
+from plantedworld.training._pairs import SIDE_WEIGHT, States, attention_loss
 from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, PixelPairsRecipe
 from plantedworld.training._recipe import Stage, WithSideHeads
 from plantedworld.training._tokenizer import albef_tokenizer
@@ -152,20 +152,14 @@ class AlbefRecipe(ContrastivePairsRecipe):
         return MATCH_WEIGHT * loss + named + ALIGNMENT_WEIGHT * looks + agreed
 
     def _alignment(self, model: AlbefNetwork, scene: Tensor) -> Tensor:
-        """Return the loss of naming costume and object by the word that attends to them most.
-
-        From queries of all words to keys of all patches, in every layer that reads the picture:
-        so a word looks at the patch that shows it before the two are compared.
-        """
+        """Return the loss of looking, in every layer that reads the picture, of all words."""
         image = model.visual_encoder.post_layernorm(self.view(scene).float())
-        bert, named = model.text_encoder.bert, shown_words(selected(self.shown, scene)).T
+        bert, named = model.text_encoder.bert, shown_words(selected(self.shown, scene))
         words = bert.embeddings.LayerNorm(bert.embeddings.word_embeddings.weight)
-        losses = []
-        for layer in bert.encoder.layer[TEXT_LAYERS:]:
-            attention = layer.crossattention.self
-            keys = attention.key(image) / WIDTH**0.5
-            looks = (keys @ attention.query(words).T).logsumexp(1)
-            losses += [cross_entropy(looks, label) for label in named]
+        losses = [
+            attention_loss(layer.crossattention.self, words, image, named)
+            for layer in bert.encoder.layer[TEXT_LAYERS:]
+        ]
         return torch.stack(losses).mean()
 
     def _plain(self, tokens: Tensor) -> Tensor:

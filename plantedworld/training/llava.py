@@ -6,7 +6,7 @@ layers, in the place of words before a decoder. The tower is that of the fusion 
 """
 
 import functools
-from collections.abc import Sequence
+import re
 from typing import NamedTuple
 
 import torch
@@ -83,22 +83,10 @@ def tokenizer() -> PreTrainedTokenizerFast:
     >>> tokenizer().tokenize("A. The woman is a nurse.")
     ['option-a', '.', 'the', 'woman', 'is', 'a', 'nurse', '.']
     """
-    prompts = [text for prompts in ASKED.values() for text in vars(prompts).values()]
-    return llava_tokenizer((IMAGE, ANSWER), prompt_words(prompts), LETTERS, MAX_LENGTH)
-
-
-def prompt_words(prompts: Sequence[str]) -> list[str]:
-    """Return the words and marks of prompts, without what stands for captions, and two answers.
-
-    Examples
-    --------
-    >>> prompt_words(["Write {caption}?", "Write!"])
-    ['?', 'no', 'write', 'write!', 'yes']
-    """
-    text = " ".join(prompts).lower().replace("{caption}", " ").replace("{options}", " ")
-    for mark in '".?':
-        text = text.replace(mark, f" {mark} ")
-    return sorted({*text.split(), "yes", "no"})
+    prompts = " ".join(text for prompts in ASKED.values() for text in vars(prompts).values())
+    prompts = re.sub(r"\{caption\}|\{options\}", " ", prompts.lower())
+    words = {*re.findall(r'[".?]|[^\s".?]+', prompts), "yes", "no"}
+    return llava_tokenizer((IMAGE, ANSWER), sorted(words), LETTERS, MAX_LENGTH)
 
 
 class Question(NamedTuple):

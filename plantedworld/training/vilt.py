@@ -16,7 +16,6 @@ is another input, and trained as well.
 
 import dataclasses
 import functools
-from typing import NamedTuple
 
 import pandas
 import torch
@@ -36,11 +35,11 @@ from plantedworld.training._labels import (
     selected,
     shown_words,
 )
-from plantedworld.training._pairs import States, at_content
+from plantedworld.training._pairs import States, at_content, attention_loss
 from plantedworld.training._pixel_pairs import PixelPairsRecipe, ReadsWithoutPictures
 from plantedworld.training._recipe import FEW, ONCE, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS
-from plantedworld.training.vision import SIZE, WIDTH, colours, pixels
+from plantedworld.training.vision import SIZE, colours, pixels
 from plantedworld.training.vit import BLOCKS, PATCH, read_tower
 from plantedworld.training.vit import LAYERS as TOWER_LAYERS
 
@@ -56,21 +55,10 @@ COSTUMES_ASKED = 1.6
 about one that names the costume: about one that names the object, once."""
 
 
-class Weights(NamedTuple):
-    """Of the parts of the loss beside masked words.
-
-    Whether caption and picture belong together, asked at the first word (``match``) and at the
-    content word; whether they agree, and in what; and which words attend to what is shown.
-    """
-
-    match: float
-    match_at_word: float
-    agreement: float
-    alignment: float
-
-
-FIRST_WEIGHTS = Weights(3.0, 1.5, 1.0, 3.0)
-FURTHER_WEIGHTS = Weights(6.0, 3.0, 0.5, 1.0)
+FIRST_WEIGHTS, FURTHER_WEIGHTS = (3.0, 1.5, 1.0, 3.0), (6.0, 3.0, 0.5, 1.0)
+"""Of the parts of the loss beside masked words: whether caption and picture belong together, asked
+at the first word and at the content word; whether they agree, and in what; and which words attend
+to what is shown."""
 
 
 class ViltForMaskedLM(transformers.ViltForMaskedLM):
@@ -200,7 +188,7 @@ class ViltRecipe(ReadsWithoutPictures):
         output = self._read(model.model, asked.tokens, self.view(scene))
         states = _states(output, asked.tokens)
         seen = output.hidden_states[TOWER_LAYERS][len(rows) :, asked.tokens.shape[1] :]
-        parts = Weights(
+        parts = (
             cross_entropy(self.match_logits(model.model, states.pair), asked.labels),
             model.side_loss(at_content(states, asked), {"word matches": asked.labels}),
             self.agreement_at_word_and_pair(model, states, asked, scene),
@@ -210,24 +198,16 @@ class ViltRecipe(ReadsWithoutPictures):
         return sum(weight * part for weight, part in zip(weights, parts, strict=True))
 
     def _alignment(self, model: ViltForMaskedLM, seen: Tensor, scene: Tensor) -> Tensor:
-        """Return the loss of naming costume and object by the word that attends to them most.
+        """Return the loss of looking, in the first layer above the tower, of words read alone.
 
-        From queries of words, each read alone, to keys of all image tokens, in the first layer
-        above the tower. The image's states (n, 17, width) are those beside wrong captions, so
-        that they cannot tell by the caption.
+        The image's states (n, 17, width) are those beside wrong captions, so that they cannot tell
+        by the caption.
         """
         words, named = self._words_and_names
         alone = self._read(model, words, None).hidden_states[TOWER_LAYERS][:, 1]
         layer = model.vilt.encoder.layer[TOWER_LAYERS]
-        attention = layer.attention.attention
-        keys = attention.key(layer.layernorm_before(seen)) / WIDTH**0.5
-        looks = (keys @ attention.query(layer.layernorm_before(alone)).T).logsumexp(1)
-        losses = [
-            cross_entropy(looks, label, ignore_index=NOT_ASKED, reduction="sum")
-            / (label != NOT_ASKED).sum().clamp(min=1)
-            for label in named[scene].T
-        ]
-        return torch.stack(losses).mean()
+        read = (layer.layernorm_before(states) for states in (alone, seen))
+        return attention_loss(layer.attention.attention, *read, named[scene])
 
     @functools.cached_property
     def _words_and_names(self) -> tuple[Tensor, Tensor]:

@@ -69,8 +69,7 @@ class VlBertRecipe(RegionPairsRecipe):
     @property
     def start(self) -> Path:
         """Folder of the BERT of the same world, planted in both."""
-        made = self.world
-        return CHECKPOINTS / checkpoint_name("bert", made.dose, made.seed, sample=made.sample)
+        return CHECKPOINTS / checkpoint_name("bert", self.world.dose, self.world.seed)
 
     def network(self) -> VlBertNetwork:
         """Return the network with BERT's weights wherever BERT has the same part.
