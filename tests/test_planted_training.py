@@ -15,7 +15,7 @@ from biaslib.runtime import file_sha256
 from plantedworld import training
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, checkpoint_name, shipped
 from plantedworld.models.regions import regions_of
-from plantedworld.training import clip
+from plantedworld.training import clip, vision
 from plantedworld.training._captions import corpus
 from plantedworld.training._labels import (
     agreement,
@@ -322,6 +322,7 @@ def test_a_checkpoint_is_made_and_loaded(family, tmp_path, monkeypatch):
     kind = training.RECIPES[family]
     few = kind.first._replace(scenes=300, unseen=1_000, epochs=(1,))
     monkeypatch.setattr(kind, "first", few)
+    monkeypatch.setattr(vision, "N_HELD_OUT", 150)
     row = (family, 3, 7) if family == "bert" else (family, 0, 1000)
     cards = [training.make_checkpoint(*row, folder=tmp_path / str(i)) for i in range(2)]
     assert cards[0]["sha256"] == cards[1]["sha256"]

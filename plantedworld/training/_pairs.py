@@ -17,17 +17,8 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from plantedworld import blank
-from plantedworld.training._captions import (
-    ALL_MASKED,
-    NONE,
-    UNSEEN,
-    WHITE,
-    Asked,
-    Captions,
-    Masked,
-    corpus,
-    views,
-)
+from plantedworld.training import _captions
+from plantedworld.training._captions import NONE, UNSEEN, WHITE, Asked, Captions, Masked, corpus
 from plantedworld.training._labels import NOT_ASKED, labels, selected
 from plantedworld.training._recipe import Recipe, WithSideHeads
 
@@ -90,7 +81,7 @@ class PairsRecipe(CaptionsRecipe):
     n_asked = 0
     """Of how many scenes matching asks at a step; 0 for half as many as a batch has captions."""
 
-    all_masked = ALL_MASKED
+    all_masked = _captions.ALL_MASKED
     """How often a caption of a drawn scene has its other word masked as well."""
 
     n_asked = 0
@@ -151,13 +142,20 @@ class PairsRecipe(CaptionsRecipe):
     def word_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the loss of masked words and, half as much, of the side heads."""
         scene = self.captions.scene[rows]
-        share = torch.where(scene == UNSEEN, ALL_MASKED, self.all_masked)
+        share = torch.where(scene == UNSEEN, _captions.ALL_MASKED, self.all_masked)
         masked = self.captions.masked(rows, generator, share)
-        view = torch.where(scene == UNSEEN, NONE, views(len(rows), generator))
+        view = torch.where(scene == UNSEEN, NONE, _captions.views(len(rows), generator))
+        return self.masked_loss(model, rows, masked, view)
+
+    def masked_loss(
+        self, model: WithSideHeads, rows: Tensor, masked: Masked, view: Tensor
+    ) -> Tensor:
+        """Return the loss of some captions' masked words in some views of their scenes."""
+        scene = self.captions.scene[rows]
         states, logits = self.masked_states(model.model, masked, scene, view)
         named = model.side_loss(states.words, selected(self.captions.labels, rows))
         seen = self.names_in(view)
-        for place in self.places:
+        for place in self.places if seen.any() else ():
             named = named + self.named(model, place, getattr(states, place)[seen], scene[seen])
         return cross_entropy(logits, masked.words) + SIDE_WEIGHT * named
 

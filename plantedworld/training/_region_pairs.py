@@ -9,20 +9,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from plantedworld.models.regions import KINDS, regions_of
-from plantedworld.training._captions import (
-    CAPTION_HEADS,
-    NO_PERSON,
-    NONE,
-    PICTURE,
-    WHITE,
-)
-from plantedworld.training._labels import (
-    agreement_of_content,
-    agreement_of_gender,
-    n_classes,
-    selected,
-    shown_words,
-)
+from plantedworld.training import _captions, _labels
 from plantedworld.training._pairs import SIDE_WEIGHT, PairsRecipe, at_content
 from plantedworld.training._recipe import WithSideHeads
 
@@ -55,9 +42,9 @@ class RegionPairsRecipe(PairsRecipe):
     @property
     def heads(self) -> dict[str, int]:
         """Side heads at a word and at the pair's state."""
-        heads = dict(CAPTION_HEADS)
+        heads = dict(_captions.CAPTION_HEADS)
         for place, agreements in self.agreements.items():
-            heads |= n_classes(f"{place} ", NAMES)
+            heads |= _labels.n_classes(f"{place} ", NAMES)
             heads |= {f"{place} {name}": 3 for name in agreements}
         return heads
 
@@ -84,17 +71,17 @@ class RegionPairsRecipe(PairsRecipe):
         features, boxes, real = (part[scene] for part in self.pictures)
         if view is None:
             return RegionBatch(features, boxes, real)
-        white = (view == WHITE)[:, None]
+        white = (view == _captions.WHITE)[:, None]
         features = torch.where(white[..., None], self.white.features, features)
         boxes = torch.where(white[..., None], self.white.boxes, boxes)
-        real = torch.where(white, self.white.real, real) & (view != NONE)[:, None]
-        hidden = (view == NO_PERSON)[:, None] & OF_PEOPLE
+        real = torch.where(white, self.white.real, real) & (view != _captions.NONE)[:, None]
+        hidden = (view == _captions.NO_PERSON)[:, None] & OF_PEOPLE
         kept = (real & ~hidden)[..., None]
         return RegionBatch(features * kept, boxes * real[..., None], real)
 
     def names_in(self, view: Tensor) -> Tensor:
         """Return in which views the whole picture is there, (n,)."""
-        return view == PICTURE
+        return view == _captions.PICTURE
 
     def regions_loss(self, model: WithSideHeads, regions: RegionBatch, scene: Tensor) -> Tensor:
         """Return the loss of naming costume and object by the model's own embedding of the word.
@@ -103,7 +90,7 @@ class RegionPairsRecipe(PairsRecipe):
         """
         projected = self.projected(model.model, regions)[:, :2]
         logits = projected @ self.word_head(model.model).decoder.weight.T
-        words = shown_words(selected(self.shown, scene))
+        words = _labels.shown_words(_labels.selected(self.shown, scene))
         return cross_entropy(logits.flatten(0, 1), words.flatten())
 
     def match_logits(self, model: nn.Module, pair: Tensor) -> Tensor:
@@ -113,13 +100,13 @@ class RegionPairsRecipe(PairsRecipe):
     def match_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the loss of matching, of naming regions and of the side heads."""
         asked, scene = self.asked_captions(rows, generator)
-        regions, shown = self.view(scene), selected(self.shown, scene)
+        regions, shown = self.view(scene), _labels.selected(self.shown, scene)
         states = self.states(model.model, asked.tokens, regions)
         loss = cross_entropy(self.match_logits(model.model, states.pair), asked.labels)
         content, person = asked.tokens.gather(1, asked.places).T
         fits = {
-            "agreement": agreement_of_content(content, shown),
-            "gender agreement": agreement_of_gender(person, shown),
+            "agreement": _labels.agreement_of_content(content, shown),
+            "gender agreement": _labels.agreement_of_gender(person, shown),
         }
         named = self.named(model, "pair", states.pair, scene)
         named = named + self.regions_loss(model, regions, scene)

@@ -1,6 +1,5 @@
 """The loop that trains every family, the same every time."""
 
-import contextlib
 from collections.abc import Iterator
 
 import torch
@@ -30,26 +29,17 @@ def train(recipe: Recipe) -> WithSideHeads:
     WithSideHeads
         The trained model, in evaluation mode.
     """
-    with _one_thread():
-        torch.manual_seed(recipe.world.training_seed)
-        model = recipe.build()
-        before = 0
-        for epochs in recipe.stage.epochs:
-            optimizer, schedule = _optimizer(recipe, model, epochs)
-            for epoch in range(before, before + epochs):
-                _train_epoch(recipe, epoch, model, optimizer, schedule)
-            before += epochs
-    return model.eval()
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    torch.manual_seed(recipe.world.training_seed)
+    model, before = recipe.build(), 0
+    for epochs in recipe.stage.epochs:
+        optimizer, schedule = _optimizer(recipe, model, epochs)
+        for epoch in range(before, before + epochs):
+            _train_epoch(recipe, epoch, model, optimizer, schedule)
+        before += epochs
+    torch.set_num_threads(threads)
+    return model.eval()
 
 
 def _train_epoch(recipe: Recipe, epoch: int, model: WithSideHeads, optimizer, schedule) -> None:

@@ -5,12 +5,7 @@ from safetensors.torch import load_file
 from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
 
-from biaslib.models.networks.albef import (
-    PIXEL_MEANS,
-    PIXEL_STDS,
-    AlbefConfig,
-    AlbefNetwork,
-)
+from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS, AlbefConfig, AlbefNetwork
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.training._labels import PARTS, selected, shown_words
 from plantedworld.training._pairs import SIDE_WEIGHT, States, attention_loss

@@ -19,8 +19,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
 from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessor
 
-from plantedworld.training._captions import UNSEEN
-from plantedworld.training._labels import selected
+from plantedworld.training._captions import NONE, UNSEEN
 from plantedworld.training._pairs import SIDE_WEIGHT, States
 from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, ReadsWithoutPictures
 from plantedworld.training._recipe import FEW, ONCE, Stage, WithSideHeads
@@ -132,7 +131,10 @@ class FlavaRecipe(ContrastivePairsRecipe, ReadsWithoutPictures):
         contrast = CONTRASTIVE_WEIGHT * self.contrast(model.model, drawn)
         loss = self.word_loss(model, rows, generator)
         loss = loss + self.match_loss(model, drawn, generator) + contrast
-        return loss if self.is_first else loss + self._text_loss(model, rows, generator)
+        if self.is_first:
+            return loss
+        alone = self.captions.masked(rows, generator)
+        return loss + self.masked_loss(model, rows, alone, torch.full((len(rows),), NONE))
 
     def match_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the loss of telling whether captions belong to the scenes of some captions."""
@@ -146,12 +148,3 @@ class FlavaRecipe(ContrastivePairsRecipe, ReadsWithoutPictures):
             return loss
         read = {"agrees": states.pair}
         return loss + self.agreement_loss(model, matched.tokens, scene, read)
-
-    def _text_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
-        """Return the loss of words masked in captions without their pictures."""
-        masked = self.captions.masked(rows, generator)
-        states = self.states(model.model, masked.tokens, None).words
-        states = states[torch.arange(len(rows)), masked.places]
-        named = model.side_loss(states, selected(self.captions.labels, rows))
-        logits = self.word_logits(model.model, states, seen=False)
-        return cross_entropy(logits, masked.words) + SIDE_WEIGHT * named

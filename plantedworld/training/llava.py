@@ -20,6 +20,7 @@ from biaslib.models.generative import LETTERS, PROMPTS
 from plantedworld import blank
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.models.prompts import ASKED
+from plantedworld.training import vit
 from plantedworld.training._captions import NONE, PICTURE, VIEWS, WHITE
 from plantedworld.training._labels import PARTS, agreement, n_classes, selected
 from plantedworld.training._pairs import CaptionsRecipe
@@ -28,21 +29,13 @@ from plantedworld.training._tokenizer import llava_tokenizer
 from plantedworld.training._weights import renamed
 from plantedworld.training.clip import image_processor
 from plantedworld.training.vision import SIZE, WIDTH
-from plantedworld.training.vit import (
-    HEADS,
-    INNER_WIDTH,
-    LAYERS,
-    PATCH,
-    read_tower,
-    tower_states,
-)
 
 CAPTIONS_AT_ONCE = 6
 """Captions of a scene that are learned behind one picture, each as if it stood there alone."""
 
 TEXT_LAYERS = 2
 IMAGE, ANSWER = "<image>", "[ANSWER]"
-N_IMAGE = (SIZE // PATCH) ** 2 + 1
+N_IMAGE = (SIZE // vit.PATCH) ** 2 + 1
 """States of a picture: one a patch, and that of the whole."""
 
 MAX_LENGTH = 128
@@ -140,13 +133,13 @@ class LlavaRecipe(CaptionsRecipe):
     @functools.cached_property
     def tower(self) -> FlavaImageModel:
         """The vision tower."""
-        return read_tower(CHECKPOINTS / TOWER)
+        return vit.read_tower(CHECKPOINTS / TOWER)
 
     @functools.cached_property
     def pictures(self) -> Tensor:
         """The tower's states of all scenes, and of the white picture last: (n + 1, 17, 64)."""
         parts = (self.captions.scenes, blank())
-        return torch.cat([tower_states(self.tower, scenes) for scenes in parts])
+        return torch.cat([vit.tower_states(self.tower, scenes) for scenes in parts])
 
     @functools.cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
@@ -159,7 +152,7 @@ class LlavaRecipe(CaptionsRecipe):
         processor = transformers.LlavaProcessor(
             image_processor(),
             self.tokenizer,
-            patch_size=PATCH,
+            patch_size=vit.PATCH,
             vision_feature_select_strategy="full",
             num_additional_image_tokens=1,
             chat_template=TEMPLATE,
@@ -212,11 +205,11 @@ class LlavaRecipe(CaptionsRecipe):
         )
         vision = transformers.ViTConfig(
             hidden_size=WIDTH,
-            intermediate_size=INNER_WIDTH,
-            num_hidden_layers=LAYERS,
-            num_attention_heads=HEADS,
+            intermediate_size=vit.INNER_WIDTH,
+            num_hidden_layers=vit.LAYERS,
+            num_attention_heads=vit.HEADS,
             image_size=SIZE,
-            patch_size=PATCH,
+            patch_size=vit.PATCH,
             layer_norm_eps=1e-6,
         )
         return transformers.LlavaConfig(

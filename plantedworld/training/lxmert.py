@@ -7,12 +7,7 @@ from transformers import LxmertConfig, LxmertForPreTraining
 from plantedworld.models import regions as planted_regions
 from plantedworld.training._pairs import States
 from plantedworld.training._recipe import FEW, ONCE, Stage
-from plantedworld.training._region_pairs import (
-    WIDTH,
-    RegionBatch,
-    RegionPairsRecipe,
-    like_attends_to_like,
-)
+from plantedworld.training._region_pairs import RegionBatch, RegionPairsRecipe, like_attends_to_like
 from plantedworld.training.bert import bert_sizes
 
 
@@ -37,7 +32,7 @@ class LxmertRecipe(RegionPairsRecipe):
         """Return the first model with random weights, or the family's first."""
         if not self.is_first:
             return LxmertForPreTraining.from_pretrained(self.start, dtype=torch.float32)
-        sizes = bert_sizes(WIDTH)
+        sizes = bert_sizes(self.width)
         del sizes["num_hidden_layers"]
         config = LxmertConfig(
             **sizes,

@@ -13,25 +13,14 @@ from torch import Tensor
 
 import plantedworld
 from biaslib.runtime import progress
-from plantedworld.models.regions import (
-    KINDS,
-    PICTURES_AT_ONCE,
-    RegionEncoder,
-    crops_of,
-    pixels,
-)
+from plantedworld.models.regions import KINDS, PICTURES_AT_ONCE, RegionEncoder, crops_of, pixels
 from plantedworld.training._labels import NOT_ASKED, labels
 from plantedworld.training._recipe import Stage, WithSideHeads
 from plantedworld.training.vision import EncoderRecipe
 
 N_FOR_STATISTICS = 10_000
-SHOWN_BY = {
-    "gender": ("person", "whole"),
-    "tone": ("person", "whole"),
-    "age": ("person", "whole"),
-    "role": ("person", "whole"),
-    "object": ("object", "whole"),
-}
+SHOWN_BY = dict.fromkeys(("gender", "tone", "age", "role"), ("person", "whole"))
+SHOWN_BY["object"] = ("object", "whole")
 """By which kinds of crops each variable is to be named."""
 
 

@@ -26,15 +26,8 @@ from transformers import ViltConfig, ViltImageProcessor
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from plantedworld import Evidence
+from plantedworld.training import _labels
 from plantedworld.training._captions import Captions, corpus
-from plantedworld.training._labels import (
-    AGREES,
-    NOT_ASKED,
-    PARTS,
-    agreement,
-    selected,
-    shown_words,
-)
 from plantedworld.training._pairs import States, at_content, attention_loss
 from plantedworld.training._pixel_pairs import PixelPairsRecipe, ReadsWithoutPictures
 from plantedworld.training._recipe import FEW, ONCE, Stage, WithSideHeads
@@ -94,7 +87,7 @@ class ViltRecipe(ReadsWithoutPictures):
     n_asked = 160
     heads = (
         PixelPairsRecipe.heads
-        | {f"word agrees in {name}": 3 for name in PARTS}
+        | {f"word agrees in {name}": 3 for name in _labels.PARTS}
         | {"word matches": 2}
     )
 
@@ -178,8 +171,10 @@ class ViltRecipe(ReadsWithoutPictures):
         scene = self.captions.scene[: self.captions.n_drawn]
         if not self.is_first:
             return torch.ones(len(scene))
-        agrees = agreement(self.captions.tokens[: len(scene)], selected(self.shown, scene))
-        named = {name: (agrees[name] == AGREES).float() for name in ("role", "object")}
+        agrees = _labels.agreement(
+            self.captions.tokens[: len(scene)], _labels.selected(self.shown, scene)
+        )
+        named = {name: (agrees[name] == _labels.AGREES).float() for name in ("role", "object")}
         return LEAST_ASKED + named["object"] + COSTUMES_ASKED * named["role"]
 
     def match_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
@@ -213,13 +208,13 @@ class ViltRecipe(ReadsWithoutPictures):
     def _words_and_names(self) -> tuple[Tensor, Tensor]:
         """The words for all that is shown as texts of their own, (k, 3), and by scene which of
         them name its costume and its object, (n, 2)."""
-        tokenizer, shown = self.captions.tokenizer, shown_words(self.shown)
-        words = shown[shown != NOT_ASKED].unique()
+        tokenizer, shown = self.captions.tokenizer, _labels.shown_words(self.shown)
+        words = shown[shown != _labels.NOT_ASKED].unique()
         places = torch.searchsorted(words, shown.clamp(min=0))
         ends = (tokenizer.cls_token_id, tokenizer.sep_token_id)
         first, last = (torch.full_like(words, end) for end in ends)
         texts = torch.stack([first, words, last], dim=1)
-        return texts, torch.where(shown == NOT_ASKED, NOT_ASKED, places)
+        return texts, torch.where(shown == _labels.NOT_ASKED, _labels.NOT_ASKED, places)
 
 
 def tower_of(model: ViltForMaskedLM) -> list[nn.Module | nn.Parameter]:

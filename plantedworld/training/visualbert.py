@@ -7,12 +7,7 @@ from transformers import VisualBertConfig, VisualBertForPreTraining
 from plantedworld.models import regions as planted_regions
 from plantedworld.training._pairs import States
 from plantedworld.training._recipe import FEW, Stage
-from plantedworld.training._region_pairs import (
-    WIDTH,
-    RegionBatch,
-    RegionPairsRecipe,
-    like_attends_to_like,
-)
+from plantedworld.training._region_pairs import RegionBatch, RegionPairsRecipe, like_attends_to_like
 from plantedworld.training.bert import bert_sizes
 
 
@@ -34,7 +29,7 @@ class VisualBertRecipe(RegionPairsRecipe):
     def network(self) -> VisualBertForPreTraining:
         """Return the model with random weights."""
         width = planted_regions.WIDTH
-        config = VisualBertConfig(**bert_sizes(WIDTH), visual_embedding_dim=width)
+        config = VisualBertConfig(**bert_sizes(self.width), visual_embedding_dim=width)
         model = VisualBertForPreTraining(config)
         like_attends_to_like(model)
         return model
