@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from transformers import FlavaImageModel
 
-from plantedworld.training._captions import CAPTION_HEADS, NONE, Asked, Masked
+from plantedworld.training._captions import CAPTION_HEADS, NONE, Masked
 from plantedworld.training._labels import PARTS, agreement, n_classes, selected
-from plantedworld.training._pairs import PairsRecipe, States, at_content
+from plantedworld.training._pairs import PairsRecipe, States
 from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training.clip import contrastive_loss
 from plantedworld.training.vit import read_tower, tower_states
@@ -46,13 +46,6 @@ class PixelPairsRecipe(PairsRecipe):
             labels = {f"{place} in {name}": label for name, label in agreements}
             losses.append(model.side_loss(read, labels))
         return torch.stack(losses).sum()
-
-    def agreement_at_word_and_pair(
-        self, model: WithSideHeads, states: States, asked: Asked, scene: Tensor
-    ) -> Tensor:
-        """Return that loss from the pair's state and from the one at the content word."""
-        read = {"agrees": states.pair, "word agrees": at_content(states, asked)}
-        return self.agreement_loss(model, asked.tokens, scene, read)
 
 
 class ReadsWithoutPictures(PixelPairsRecipe):

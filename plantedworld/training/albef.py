@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS, AlbefConfig, AlbefNetwork
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.training._labels import PARTS, selected, shown_words
-from plantedworld.training._pairs import SIDE_WEIGHT, States, attention_loss
+from plantedworld.training._pairs import SIDE_WEIGHT, States, at_content, attention_loss
 from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, PixelPairsRecipe
 from plantedworld.training._recipe import Stage, WithSideHeads
 from plantedworld.training._tokenizer import albef_tokenizer
@@ -141,7 +141,8 @@ class AlbefRecipe(ContrastivePairsRecipe):
         asked, scene = self.asked_captions(rows, generator)
         states = self.states(model.model, asked.tokens, self.view(scene))
         loss = cross_entropy(self.match_logits(model.model, states.pair), asked.labels)
-        agreed = self.agreement_at_word_and_pair(model, states, asked, scene)
+        read = {"agrees": states.pair, "word agrees": at_content(states, asked)}
+        agreed = self.agreement_loss(model, asked.tokens, scene, read)
         named = SIDE_WEIGHT * self.named(model, "pair", states.pair, scene)
         looks = self._alignment(model.model, self.captions.scene[rows])
         return MATCH_WEIGHT * loss + named + ALIGNMENT_WEIGHT * looks + agreed

@@ -23,10 +23,10 @@ from plantedworld.training._captions import NONE, UNSEEN
 from plantedworld.training._pairs import SIDE_WEIGHT, States
 from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, ReadsWithoutPictures
 from plantedworld.training._recipe import FEW, ONCE, Stage, WithSideHeads
-from plantedworld.training._tokenizer import MAX_TOKENS
+from plantedworld.training.bert import bert_sizes
 from plantedworld.training.clip import FIRST_SCALE, unit
 from plantedworld.training.vision import SIZE
-from plantedworld.training.vit import BLOCKS, HEADS, LAYERS
+from plantedworld.training.vit import BLOCKS, LAYERS
 
 WIDTH = 48
 CONTRASTIVE_WEIGHT = 0.5
@@ -69,21 +69,11 @@ class FlavaRecipe(ContrastivePairsRecipe, ReadsWithoutPictures):
     @property
     def config(self) -> FlavaConfig:
         """The sizes of the model."""
-        tokenizer = self.captions.tokenizer
-        blocks = {
-            "hidden_size": WIDTH,
-            "intermediate_size": 2 * WIDTH,
-            "num_attention_heads": HEADS,
-            "num_hidden_layers": 2,
-            "initializer_range": 0.1,
-        }
-        text = {
-            "vocab_size": len(tokenizer),
-            "max_position_embeddings": MAX_TOKENS,
-            "pad_token_id": tokenizer.pad_token_id,
-        }
+        text = bert_sizes(WIDTH)
+        apart = ("vocab_size", "max_position_embeddings", "pad_token_id")
+        blocks = {name: size for name, size in text.items() if name not in apart}
         return FlavaConfig(
-            text_config=blocks | text,
+            text_config=text,
             image_config=BLOCKS | {"num_hidden_layers": LAYERS, "vocab_size": 1},
             multimodal_config=blocks,
             hidden_size=WIDTH,

@@ -182,11 +182,12 @@ class ViltRecipe(ReadsWithoutPictures):
         asked, scene = self.asked_captions(rows, generator)
         output = self._read(model.model, asked.tokens, self.view(scene))
         states = _states(output, asked.tokens)
+        read = {"agrees": states.pair, "word agrees": at_content(states, asked)}
         seen = output.hidden_states[TOWER_LAYERS][len(rows) :, asked.tokens.shape[1] :]
         parts = (
             cross_entropy(self.match_logits(model.model, states.pair), asked.labels),
-            model.side_loss(at_content(states, asked), {"word matches": asked.labels}),
-            self.agreement_at_word_and_pair(model, states, asked, scene),
+            model.side_loss(read["word agrees"], {"word matches": asked.labels}),
+            self.agreement_loss(model, asked.tokens, scene, read),
             self._alignment(model.model, seen, self.captions.scene[rows]),
         )
         weights = FIRST_WEIGHTS if self.is_first else FURTHER_WEIGHTS
