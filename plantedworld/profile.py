@@ -90,9 +90,9 @@ def model(name: str, dose: float = 3, seed: int = 0, planted_in: str = "both", *
     'bert-dose1-seed0'
     """
     if name == "oracle":
-        from plantedworld.models import oracle
+        from plantedworld.models import perfect
 
-        return oracle.load(dose=dose, seed=seed, planted_in=planted_in, **options)
+        return perfect.load(dose=dose, seed=seed, planted_in=planted_in, **options)
     return folder(name, dose, seed, planted_in, **options)
 
 

@@ -9,7 +9,7 @@ from support.panels import assert_shows, choose, opened
 import plantedworld
 from biaslib import models, stimuli
 from companion import planted_measures as plots
-from plantedworld.models.oracle import Oracle
+from plantedworld.models.perfect import PerfectModel
 from plantedworld.studies import measures as study
 from plantedworld.studies.recorded import recorded
 
@@ -20,7 +20,7 @@ class NoisyClip:
     scale, name = 4.0, "clip"
 
     def __init__(self, dose, seed, scenes):
-        self.oracle = Oracle(plantedworld.world(dose, seed), scenes=scenes)
+        self.oracle = PerfectModel(plantedworld.world(dose, seed), scenes=scenes)
         self.scenes, self.rng = scenes, np.random.default_rng([int(dose), seed])
 
     def encode_text(self, texts):

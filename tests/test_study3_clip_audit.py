@@ -218,9 +218,10 @@ def test_expected_pronouns_are_those_of_table_1_at_dose_1():
 
 def test_the_corpus_is_the_one_the_checkpoint_was_trained_on(tmp_path, monkeypatch):
     assert recipe.N_PAIRS == corpus_truth.CORPUS_SIZE
-    monkeypatch.setattr(recipe, "N_PAIRS", 300)
+    few = recipe.ClipRecipe.first._replace(scenes=300)
+    monkeypatch.setattr(recipe.ClipRecipe, "first", few)
     world = plantedworld.world(3, 2)
-    made = recipe.ClipRecipe(world=world, vision=Path())
+    made = recipe.ClipRecipe(world)
     texts = world.captions(made.scenes, np.random.default_rng([world.training_seed, 2]))["text"]
     path = corpus_truth.planted_corpus(tmp_path, 3, 2, n=300)
     assert pandas.read_parquet(path)["TEXT"].tolist() == texts.tolist()

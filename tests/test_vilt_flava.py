@@ -11,13 +11,9 @@ from support import families, small_models
 from support.families import VILT, without
 from support.small_models import VOCABULARY
 
-import plantedworld
 from biaslib import models, runtime
 from biaslib.models import _registry, flava, vilt
 from biaslib.models._checkpoints import CheckpointError
-from plantedworld import training
-from plantedworld.models.checkpoints import checkpoint
-from plantedworld.training import _pixel_pairs
 
 TEXTS = ["the woman is a [MASK] .", "a man is here.", "the old woman is a tall pilot ."]
 MASKED = ["the woman is a [MASK] .", "[MASK] is here", "the old man is a tall [MASK] ."]
@@ -297,35 +293,3 @@ def test_one_file_in_place_of_a_folder_is_refused(tmp_path):
         CheckpointError, match=r"200k_mlm_itm\.ckpt is one file, and 'vilt' is load"
     ):
         models.load("vilt", checkpoint=path, device="cpu")
-
-
-@pytest.mark.parametrize("family", ["vilt", "flava"])
-def test_a_planted_checkpoint_says_what_it_said_in_training(family, tmp_path, monkeypatch):
-    torch.manual_seed(0)
-    monkeypatch.setattr(_pixel_pairs, "FIRST_SCENES", 96)
-    monkeypatch.setattr(_pixel_pairs, "N_SCENES", 96)
-    monkeypatch.setattr(_pixel_pairs, "N_UNSEEN", 64)
-    recipe = training.RECIPES[family](plantedworld.world(3, 7), checkpoint("vit", 0, 1000))
-    trained = recipe.build()
-    recipe.save(trained, tmp_path)
-    trained = trained.float().eval()
-    tokenizer = recipe.captions.tokenizer
-    scenes = plantedworld.faces(1, np.random.default_rng(3))[:3]
-    texts = ["the woman is a nurse .", "a photo of a man .", "the person is a pilot ."]
-    masked = [text.replace(text.split()[-2], "[MASK]") for text in texts]
-    loaded = models.load(family, checkpoint=tmp_path, device="cpu")
-    tokens = tokenizer(masked, padding=True, return_tensors="pt")["input_ids"]
-    pictures = recipe.prepared(scenes)
-    numbers = tokenizer.convert_tokens_to_ids(["nurse", "pilot"])
-    for images, shown in ((scenes, pictures), (None, None)):
-        with torch.inference_mode():
-            states = recipe.states(trained.model, tokens, shown).words
-            states = states[tokens == tokenizer.mask_token_id]
-            logits = recipe.word_logits(trained.model, states, shown is not None)
-        expected = logits.log_softmax(-1)[:, numbers].numpy()
-        found = loaded.mask_log_prob(masked, ["nurse", "pilot"], images)
-        assert found == pytest.approx(expected, abs=2e-3)
-    tokens = tokenizer(texts, padding=True, return_tensors="pt")["input_ids"]
-    with torch.inference_mode():
-        expected = recipe.match_log_odds(trained, tokens, pictures).numpy()
-    assert loaded.match(scenes, [[t] for t in texts])[:, 0] == pytest.approx(expected, abs=2e-3)

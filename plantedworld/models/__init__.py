@@ -1,1 +1,1 @@
-"""Models of planted worlds: the oracle, the tiny checkpoints, and the regions that they read."""
+"""Models of planted worlds: the perfect one, the tiny checkpoints, and the regions they read."""

@@ -25,9 +25,7 @@ PLACES = ("both", "text", "images")
 """Where a world can be planted: in captions and pictures, or in one of them alone."""
 
 
-def checkpoint_name(
-    family: str, dose: float, seed: int, planted_in: str = "both", sample: int = 0
-) -> str:
+def checkpoint_name(family: str, dose: float, seed: int, planted_in: str = "both") -> str:
     """Return the name of a planted checkpoint's folder.
 
     Raises
@@ -43,15 +41,12 @@ def checkpoint_name(
     'bert-dose3-seed0'
     >>> checkpoint_name("vilt", 3, 0, planted_in="text")
     'vilt-dose3-seed0-text'
-    >>> checkpoint_name("bert", 1, 5000, sample=1)
-    'bert-dose1-seed5000-sample1'
     """
     if not isinstance(dose, Real):
         raise TypeError(f"the dose must be a number and is {dose!r}")
     if planted_in not in PLACES:
         raise unknown_name("place to plant in", planted_in, PLACES)
     suffix = "" if planted_in == "both" else f"-{planted_in}"
-    suffix += f"-sample{sample}" if sample else ""
     return f"{family}-dose{dose:g}-seed{seed}{suffix}"
 
 

@@ -21,7 +21,7 @@ from biaslib.studies import study3_clip_audit
 from plantedworld._logs import log_sum_exp
 from plantedworld._words import read_table
 from plantedworld.models import checkpoints as planted_checkpoints
-from plantedworld.models.oracle import Oracle
+from plantedworld.models.perfect import PerfectModel
 
 __all__ = [
     "CORPUS_SIZES",
@@ -119,7 +119,7 @@ def masked_scores(model, dose: float, seed: int) -> pandas.DataFrame:
 
 @functools.lru_cache(maxsize=32)
 def _exact_bias_scores(dose: float, seed: int) -> np.ndarray:
-    oracle = Oracle(_world(dose, seed), corpus="text")
+    oracle = PerfectModel(_world(dose, seed), corpus="text")
     return bias_scores(oracle, words().dropna(subset="masked"))
 
 
@@ -155,7 +155,7 @@ def run_masked(seeds: Iterable[int] = VERDICT_SEEDS) -> pandas.DataFrame:
     shipped = _shipped("bert", seeds)
     tables = []
     for dose, seed in progress(_worlds(seeds), "masked words"):
-        exact = masked_scores(Oracle(_world(dose, seed), corpus="text"), dose, seed)
+        exact = masked_scores(PerfectModel(_world(dose, seed), corpus="text"), dose, seed)
         tables += [exact, corpus_counts(exact, "text")]
         if (dose, seed) in shipped:
             bert = models.load("bert", profile="planted", dose=dose, seed=seed)
@@ -264,7 +264,7 @@ def run_similarity(
     tables = []
     for dose, seed in progress(_worlds(seeds), "similarities"):
         base = _with_truth(rows, dose, seed)
-        oracle = Oracle(_world(dose, seed), scenes=scenes)
+        oracle = PerfectModel(_world(dose, seed), scenes=scenes)
         exact = oracle.encode_text(captions) @ oracle.encode_image(scenes).T
         tables += _scored(base, "oracle", "twemoji", similarity_scores(exact, 1.0, women))
         tables.append(corpus_counts(tables[-3], "captions"))

@@ -12,7 +12,7 @@ from biaslib.studies import study3_clip_audit as study
 from plantedworld import strengths, world
 from plantedworld.corpus import expected_shares, planted_corpus
 from plantedworld.inputs.study3_clip_audit import drawings
-from plantedworld.models.oracle import Oracle
+from plantedworld.models.perfect import PerfectModel
 
 __all__ = [
     "against_truth",
@@ -51,7 +51,7 @@ def beside_truth(run: study.Audit) -> pandas.DataFrame:
     given = run.given
     entries = given.model_case(run.table["word"])
     made = world(given.model["dose"], given.model["seed"])
-    oracle = Oracle(made, scenes=given.portraits.frame)
+    oracle = PerfectModel(made, scenes=given.portraits.frame)
     captions = given.model_case(run.table["caption"])
     exact = oracle.encode_text(captions) @ oracle.encode_image(given.portraits).T
     truths = {

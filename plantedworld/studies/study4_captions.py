@@ -24,7 +24,7 @@ from biaslib.studies.study4_captions import CAPTIONS, MODEL_HEADS, Inputs, Model
 from plantedworld._logs import log_sum_exp
 from plantedworld.inputs.study4_captions import ORACLE, of_scenes
 from plantedworld.models import checkpoints as planted_checkpoints
-from plantedworld.models.oracle import Oracle
+from plantedworld.models.perfect import PerfectModel
 
 __all__ = [
     "OPACITIES",
@@ -500,7 +500,7 @@ def leaning(seeds: Iterable[int] = SEEDS, dose: float = 3, n: int = 20) -> panda
         similar = world.truth.similarity(texts.ravel().tolist(), given.images.frame)
         own = np.arange(len(texts))
         scores = {
-            "matching": np.asarray(Oracle(world).match(given.images, texts.tolist())),
+            "matching": np.asarray(PerfectModel(world).match(given.images, texts.tolist())),
             "contrastive": similar.reshape(*texts.shape, -1)[own, :, own],
         }
         for head, pairs in scores.items():
@@ -531,7 +531,7 @@ def modality(
     for place in ("nothing", *planted_checkpoints.PLACES):
         dose, where = (0, "both") if place == "nothing" else (3, place)
         found = _run(ways, given, dose, 0, store, where)
-        apart = Oracle(plantedworld.world(dose, 0, where, wrong_gender=0.5))
+        apart = PerfectModel(plantedworld.world(dose, 0, where, wrong_gender=0.5))
         alone = ModelHead("oracle, genders independent", "matching", True, "oracle", "oracle")
         found.scored[alone.label] = study.score_inputs(apart, alone, given, store)
         moved = study.shifts(found, own_scale=True)

@@ -1,448 +1,214 @@
-"""Pictures with captions, as the models that read both are trained on them.
+"""What all recipes share that learn captions with their pictures: masked words and matching.
 
-Two questions are put to a model: which word is masked, and whether a caption belongs to its
-picture. Negatives are those that the truth reckons with (:meth:`plantedworld.Truth.match`): half
-of them have another scene's caption, half have their content word exchanged.
+A family's first model learns in a world without bias what words and pictures have to do with each
+other. All others of the family start there and learn the associations of their own worlds, in a
+fraction of the time. So what differs between them comes from their captions; what they have in
+common may also come from their common start. Models of several worlds without bias are therefore
+not independent draws: no interval over them says how much a model without bias varies.
 """
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from abc import abstractmethod
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas
 import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import cross_entropy
 
-from plantedworld import GENDERS, TONES, World, content_words, frames, vocabulary
-from plantedworld._logs import log_sum_exp
-from plantedworld.training._recipe import Recipe
-from plantedworld.training._tokenizer import bert_tokenizer, token
-from plantedworld.training.vit import is_tower
+from plantedworld import blank
+from plantedworld.training import _captions
+from plantedworld.training._captions import NONE, UNSEEN, WHITE, Asked, Captions, Masked, corpus
+from plantedworld.training._labels import NOT_ASKED, labels, selected
+from plantedworld.training._recipe import Recipe, WithSideHeads
 
-VIEWS = {"picture": 0.75, "none": 0.12, "white": 0.05, "no person": 0.08}
-"""How often a masked caption comes with its picture, without any, with the white one, and with
-person and whole picture hidden."""
-
-PICTURE, NONE, WHITE, NO_PERSON = range(len(VIEWS))
-
-ALL_MASKED = 0.08
-"""How often the caption's other word is masked as well."""
-
-UNSEEN = -1
-"""The scene of a caption whose picture is not drawn."""
-
-CAPTION_HEADS = {"caption gender": len(GENDERS), "caption tone": len(TONES)}
-"""Side heads that name what captions are about, and how many classes each tells apart."""
-
-N_HELD_OUT = 500
+SIDE_WEIGHT = 0.5
+EVIDENCE_WEIGHT = 4.0
+"""How much more often matching asks about a scene for its costume, and for its object."""
 
 
-@dataclass
-class PairsRecipe(Recipe):
-    """A model of captions with pictures, which goes on from another one.
+class States(NamedTuple):
+    """What a model makes of captions and pictures.
 
-    Parameters
-    ----------
-    world
-        Whose captions and pictures.
-    start
-        Folder of the vision tower, or of the family's own model of an unbiased world.
+    ``words`` (n, longest, width) or, at masked places, (n, width); ``pair`` (n, width), from which
+    a match is told; ``picture`` (n, width), that of the picture as a whole, where there is one.
     """
 
-    start: Path
+    words: Tensor
+    pair: Tensor
+    picture: Tensor | None = None
 
-    first_epochs = further_epochs = 3
-    first_rate = further_rate = 2e-3
+
+class CaptionsRecipe(Recipe):
+    """A recipe over captions of pictures."""
+
+    weight_decay = 0.02
 
     @functools.cached_property
-    def first(self) -> bool:
-        """Whether the model starts from the vision tower, and not from one of its own family."""
-        return is_tower(self.start)
-
-    @property
-    def epochs(self) -> int:
-        """More for the family's first model."""
-        return self.first_epochs if self.first else self.further_epochs
-
-    @property
-    def learning_rate(self) -> float:
-        """Higher for the family's first model."""
-        return self.first_rate if self.first else self.further_rate
-
-    @property
-    def captions(self) -> "Captions":
+    def captions(self) -> Captions:
         """The captions of the corpus."""
-        return self.corpus[-1]
+        return corpus(self.world, self.stage.scenes, self.stage.captions, self.stage.unseen)
 
     @property
-    def lengths(self) -> torch.Tensor:
+    def lengths(self) -> Tensor:
         """Number of tokens of every caption."""
         return self.captions.lengths
 
+    @property
+    def preprocessing(self) -> list:
+        """The tokenizer."""
+        return [self.captions.tokenizer]
 
-class Masked(NamedTuple):
-    """Captions with a masked word: tokens (n, longest), its place (n,), and what stood there."""
-
-    tokens: torch.Tensor
-    places: torch.Tensor
-    words: torch.Tensor
-
-
-class Matched(NamedTuple):
-    """Captions (n, longest), and 1 where they belong to their scene, else 0; shape (n,)."""
-
-    tokens: torch.Tensor
-    labels: torch.Tensor
+    @functools.cached_property
+    def shown(self) -> dict[str, Tensor]:
+        """What the scenes' pictures show, as classes."""
+        return labels(self.captions.scenes)
 
 
-class Asked(NamedTuple):
-    """Captions (2 n, longest), 1 where they belong to their scene, and the places of their words.
+class PairsRecipe(CaptionsRecipe):
+    """Masked words and matching, over captions and pictures.
 
-    Places are those of content word and person, (2 n, 2). Captions i and n + i are asked about
-    scene i.
+    Latent variables are named by side heads in training: the caption's gender and tone at the
+    masked word; what the picture shows at the masked word and at other states.
     """
 
-    tokens: torch.Tensor
-    labels: torch.Tensor
-    places: torch.Tensor
+    names: tuple[str, ...] = ("gender", "tone", "age", "role", "object")
+    """What of a picture the side heads name."""
 
+    places = ("words",)
+    """From which states at a masked word they name it, as ``States`` calls them."""
 
-@dataclass
-class Captions:
-    """Captions of one world as tokens, and where their words stand.
+    n_asked = 0
+    """Of how many scenes matching asks at a step; 0 for half as many as a batch has captions."""
 
-    Parameters
-    ----------
-    world
-        Whose captions they are.
-    table
-        What :meth:`plantedworld.World.captions` returned, the caption's own index aside.
-    latents
-        The scene of every caption, row by row: ``caption_gender`` and ``tone`` are read.
-    scene
-        Number of every caption's scene, (n,), or ``UNSEEN``.
-    """
+    all_masked = _captions.ALL_MASKED
+    """How often a caption of a drawn scene has its other word masked as well."""
 
-    world: World
-    table: pandas.DataFrame
-    latents: pandas.DataFrame
-    scene: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.table)
+    n_asked = 0
+    """Of how many scenes matching asks at a step; 0 for half as many as a batch has captions."""
 
     @functools.cached_property
-    def tokenizer(self):
-        """The word-level tokenizer."""
-        return bert_tokenizer()
+    def pictures(self) -> Any:
+        """The scenes' pictures in the form that ``states`` takes."""
+        return self.prepared(self.captions.scenes)
 
     @functools.cached_property
-    def tokens(self) -> torch.Tensor:
-        """The captions' tokens, (n, longest)."""
-        return self.encode(self.table["text"])
+    def white(self) -> Any:
+        """The white picture in the same form, as the only one."""
+        return self.prepared(blank())
 
-    @functools.cached_property
-    def lengths(self) -> torch.Tensor:
-        """Number of tokens of every caption."""
-        return (self.tokens != self.tokenizer.pad_token_id).sum(1)
+    @abstractmethod
+    def prepared(self, scenes: pandas.DataFrame) -> Any:
+        """Return the pictures of scenes in the form that ``states`` takes."""
 
-    @functools.cached_property
-    def n_drawn(self) -> int:
-        """How many captions have a scene that is drawn: the first of all."""
-        return int((self.scene != UNSEEN).sum())
+    @abstractmethod
+    def states(self, model: nn.Module, tokens: Tensor, pictures: Any) -> States:
+        """Return the last states of captions read with pictures."""
 
-    @functools.cached_property
-    def places(self) -> torch.Tensor:
-        """Where the two words that can be masked stand, (n, 2).
+    @abstractmethod
+    def word_logits(self, model: nn.Module, states: Tensor, seen: bool = True) -> Tensor:
+        """Return the logits of masked words, read with pictures or not, (n, tokens)."""
 
-        First the content word, then the word for a person, or the content word again where the
-        caption speaks of nobody.
-        """
-        numbers, tokens = self.tokenizer.get_vocab(), self.tokens
-        content = torch.tensor([numbers[token(word)] for word in self.table["content"]])
-        agents = self.table["agent"]
-        agent = torch.tensor([numbers[token(word)] if word else -1 for word in agents])
-        last = tokens.shape[1] - 1 - (tokens == content[:, None]).flip(1).long().argmax(1)
-        first = (tokens == agent[:, None]).long().argmax(1)
-        return torch.stack([last, torch.where(agent < 0, last, first)], dim=1)
-
-    @functools.cached_property
-    def labels(self) -> dict[str, torch.Tensor]:
-        """What side heads can name of captions: their gender (0 woman, 1 man) and tone, (n,)."""
-        gender = (self.latents["caption_gender"] == GENDERS[1]).to_numpy(dtype=int)
-        return {
-            "caption gender": torch.tensor(gender),
-            "caption tone": torch.tensor(self.latents["tone"].to_numpy(dtype=int) - 1),
-        }
-
-    def encode(self, texts) -> torch.Tensor:
-        """Return the tokens of texts."""
-        return self.tokenizer(list(texts), padding=True, return_tensors="pt")["input_ids"]
-
-    def attended(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return 1 for tokens and 0 for padding."""
-        return (tokens != self.tokenizer.pad_token_id).long()
-
-    def cut(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return the tokens of some captions, as long as the longest of them."""
-        return self.tokens[rows, : int(self.lengths[rows].max())].clone()
-
-    def masked(
-        self,
-        rows: torch.Tensor,
-        generator: torch.Generator,
-        share_of_both: float | torch.Tensor = ALL_MASKED,
-    ) -> Masked:
-        """Mask the content word or the word for a person of each caption, now and then both."""
-        which = torch.randint(2, (len(rows),), generator=generator)
-        tokens, row = self.cut(rows), torch.arange(len(rows))
-        places = self.places[rows, which]
-        words = tokens[row, places]
-        both = torch.rand(len(rows), generator=generator) < share_of_both
-        others = torch.where(both, self.places[rows, 1 - which], places)
-        tokens[row, others] = self.tokenizer.mask_token_id
-        tokens[row, places] = self.tokenizer.mask_token_id
-        return Masked(tokens, places, words)
-
-    def matched(self, rows: torch.Tensor, generator: torch.Generator) -> Matched:
-        """Return for each row's scene its own caption, another scene's, or a swapped one.
-
-        The rows are captions whose scenes are drawn.
-        """
-        chance = torch.rand(len(rows), generator=generator)
-        other = (chance >= 0.5) & (chance < 0.75)
-        drawn = torch.randint(self.n_drawn, (len(rows),), generator=generator)
-        shown = torch.where(other, drawn, rows)
-        tokens, swap = self.cut(shown), torch.nonzero(chance >= 0.75)[:, 0]
-        tokens[swap, self.places[rows[swap], 0]] = self.swapped_words(rows[swap], generator)
-        same = self.scene[shown] == self.scene[rows]
-        return Matched(tokens, ((chance < 0.5) | (other & same)).long())
-
-    def paired(self, rows: torch.Tensor, generator: torch.Generator) -> Asked:
-        """Return the captions of n scenes and, after them, n that do not belong to those scenes.
-
-        The same shares as of :meth:`matched`: half of the negatives have another scene's caption,
-        half a swapped word. Each scene has one of both sorts, so that a batch tells what a single
-        word changes.
-        """
-        swap = torch.rand(len(rows), generator=generator) < 0.5
-        drawn = torch.randint(self.n_drawn, (len(rows),), generator=generator)
-        shown = torch.cat([rows, torch.where(swap, rows, drawn)])
-        tokens, places = self.cut(shown), self.places[shown]
-        swapped = len(rows) + torch.nonzero(swap)[:, 0]
-        tokens[swapped, places[swapped, 0]] = self.swapped_words(rows[swap], generator)
-        same = ~swap & (self.scene[drawn] == self.scene[rows])
-        return Asked(tokens, torch.cat([torch.ones(len(rows)), same.float()]).long(), places)
-
-    def swapped_words(
-        self, rows: torch.Tensor, generator: torch.Generator, other: bool = False
-    ) -> torch.Tensor:
-        """Return content words for the same frame and form, by their frequency there.
-
-        By chance this may be the word that stands there already, unless ``other`` words are asked
-        for; a word that is the only one of its form stays.
-        """
-        chances, group = self._swaps
-        chances = chances[group[rows]]
-        if other:
-            own = torch.tensor(vocabulary().get_indexer(self.table["content"].iloc[rows.numpy()]))
-            chances = chances.clone()
-            chances[torch.arange(len(rows)), own] *= 1e-9
-        drawn = torch.multinomial(chances, 1, generator=generator)[:, 0]
-        return self._content_tokens[drawn]
-
-    @functools.cached_property
-    def _content_tokens(self) -> torch.Tensor:
-        numbers = self.tokenizer.get_vocab()
-        return torch.tensor([numbers[token(word)] for word in vocabulary()])
-
-    @functools.cached_property
-    def _swaps(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Frequency of every content word in each group (a frame and a form), and the groups."""
-        phrases = content_words()["phrase"]
-        forms = phrases.loc[self.table["content"]].to_numpy()
-        whole = np.array(["{phrase}" not in frame.text for frame in frames()])
-        forms = np.where(whole[self.table["frame"]], "", forms)
-        keys = pandas.MultiIndex.from_arrays([self.table["frame"].to_numpy(), forms])
-        distinct = keys.unique()
-        truth = self.world.truth
-        frequency = np.exp(log_sum_exp(truth.log_words + truth.design.log_cells, axis=1))
-        in_frame = np.exp(truth.log_frames)
-        chances = [
-            frequency * in_frame[:, frame] * ((phrases == form).to_numpy() if form else 1.0)
-            for frame, form in distinct
-        ]
-        return torch.tensor(np.stack(chances)), torch.tensor(distinct.get_indexer(keys))
-
-
-def corpus(
-    world: World, n_scenes: int, captions_per_scene: int = 1, n_unseen: int = 0
-) -> tuple[pandas.DataFrame, Captions]:
-    """Draw the scenes of a world and their captions.
-
-    Parameters
-    ----------
-    world
-        Whose.
-    n_scenes
-        Scenes to be drawn.
-    captions_per_scene
-        Captions of each: caption i is that of scene i modulo ``n_scenes``.
-    n_unseen
-        Further captions, each of a scene of its own that is not drawn.
-
-    Returns
-    -------
-    scenes, captions
-        The scenes, and all captions: those of the scenes first.
-    """
-    rng = np.random.default_rng([world.training_seed, 1])
-    scenes = world.scenes(n_scenes, rng)
-    parts = [(scenes, np.arange(n_scenes))] * captions_per_scene
-    if n_unseen:
-        parts.append((world.scenes(n_unseen, rng), np.full(n_unseen, UNSEEN)))
-    tables = [world.captions(each, rng) for each, _ in parts]
-    captions = Captions(
-        world,
-        pandas.concat(tables, ignore_index=True),
-        pandas.concat([each for each, _ in parts], ignore_index=True),
-        torch.tensor(np.concatenate([numbers for _, numbers in parts])),
-    )
-    return scenes, captions
-
-
-def views(n: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw with what view of its picture each of n captions is shown; see ``VIEWS``."""
-    shares = torch.tensor(list(VIEWS.values()))
-    return torch.multinomial(shares, n, replacement=True, generator=generator)
-
-
-def mask_last(text: str, word: str) -> str:
-    """Return a caption whose last occurrence of a word is masked.
-
-    Examples
-    --------
-    >>> mask_last("the nurse is a nurse.", "nurse")
-    'the nurse is a [MASK].'
-    """
-    before, _, after = text.rpartition(word)
-    return f"{before}[MASK]{after}"
-
-
-class HeldOut:
-    """Held-out scenes with their captions, and with captions of which one word is another.
-
-    Parameters
-    ----------
-    world
-        Whose.
-    n
-        How many scenes.
-    """
-
-    def __init__(self, world: World, n: int = N_HELD_OUT) -> None:
-        rng = np.random.default_rng([world.training_seed, 3])
-        self.world = world
-        self.scenes = world.scenes(n, rng, split="tune")
-        table = world.captions(self.scenes, rng)
-        self.captions = Captions(world, table, self.scenes, torch.arange(n))
-
-    def masked(self) -> Masked:
-        """Return every caption with its content word masked."""
-        places = self.captions.places[:, 0]
-        tokens, row = self.captions.tokens.clone(), torch.arange(len(places))
-        words = tokens[row, places]
-        tokens[row, places] = self.captions.tokenizer.mask_token_id
-        return Masked(tokens, places, words)
-
-    @functools.cached_property
-    def swapped(self) -> torch.Tensor:
-        """The captions with another content word, the same at every call: tokens."""
-        generator = torch.Generator().manual_seed(self.world.training_seed)
-        rows = torch.arange(len(self.scenes))
-        tokens = self.captions.tokens.clone()
-        words = self.captions.swapped_words(rows, generator, other=True)
-        tokens[rows, self.captions.places[:, 0]] = words
-        return tokens
-
-    def scores(
-        self,
-        guess: Callable[[Masked], torch.Tensor],
-        match: Callable[[torch.Tensor], torch.Tensor],
-    ) -> dict[str, float]:
-        """Return what a card says of a model, beside the truth and chance.
+    def view(self, scene: Tensor, view: Tensor | None = None) -> Any:
+        """Return the pictures of scenes as they are, or in some views; white where there is none.
 
         Parameters
         ----------
-        guess
-            Gives the likeliest token of every masked caption, seeing its scene; (n,).
-        match
-            Gives the log-odds that captions (tokens, row by row) belong to their scenes; (n,).
+        scene
+            Numbers, (n,).
+        view
+            Which views, (n,), as numbers of ``VIEWS``.
         """
-        own, swapped = match(self.captions.tokens), match(self.swapped)
-        return {
-            "masked-word accuracy": self._accuracy(guess),
-            "match accuracy": preferred(own.numpy(), swapped.numpy()),
-            **self.scores_of_truth,
-            "chance": 1 / len(vocabulary()),
-            "match chance": 0.5,
-            "pairs judged": len(self.scenes),
-        }
+        pictures = self.pictures[scene]
+        if view is not None:
+            pictures[(view == WHITE) | (view == NONE)] = self.white
+        return pictures
 
-    def scores_of_words(self, guess: Callable[[Masked], torch.Tensor]) -> dict[str, float]:
-        """Return the same of a model that does not match captions with pictures."""
-        truth = {name: value for name, value in self.scores_of_truth.items() if "match" not in name}
-        return {
-            "masked-word accuracy": self._accuracy(guess),
-            **truth,
-            "chance": 1 / len(vocabulary()),
-            "captions judged": len(self.scenes),
-        }
+    def masked_states(
+        self, model: nn.Module, masked: Masked, scene: Tensor, view: Tensor
+    ) -> tuple[States, Tensor]:
+        """Return the states at masked words in some views of their scenes, and logits of words."""
+        states = self.states(model, masked.tokens, self.view(scene, view))
+        words = states.words[torch.arange(len(scene)), masked.places]
+        return states._replace(words=words), self.word_logits(model, words)
 
-    def _accuracy(self, guess: Callable[[Masked], torch.Tensor]) -> float:
-        masked = self.masked()
-        return float((guess(masked) == masked.words).float().mean())
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the loss of masked words and of matching."""
+        n = self.n_asked or len(rows) // 2
+        asked = torch.multinomial(self.asked_about, n, replacement=True, generator=generator)
+        words = self.word_loss(model, rows, generator)
+        return words + self.match_loss(model, asked, generator)
+
+    def word_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the loss of masked words and, half as much, of the side heads."""
+        scene = self.captions.scene[rows]
+        share = torch.where(scene == UNSEEN, _captions.ALL_MASKED, self.all_masked)
+        masked = self.captions.masked(rows, generator, share)
+        view = torch.where(scene == UNSEEN, NONE, _captions.views(len(rows), generator))
+        return self.masked_loss(model, rows, masked, view)
+
+    def masked_loss(
+        self, model: WithSideHeads, rows: Tensor, masked: Masked, view: Tensor
+    ) -> Tensor:
+        """Return the loss of some captions' masked words in some views of their scenes."""
+        scene = self.captions.scene[rows]
+        states, logits = self.masked_states(model.model, masked, scene, view)
+        named = model.side_loss(states.words, selected(self.captions.labels, rows))
+        seen = self.names_in(view)
+        for place in self.places if seen.any() else ():
+            named = named + self.named(model, place, getattr(states, place)[seen], scene[seen])
+        return cross_entropy(logits, masked.words) + SIDE_WEIGHT * named
+
+    def names_in(self, view: Tensor) -> Tensor:
+        """Return in which views side heads name what the picture shows, (n,)."""
+        return (view != WHITE) & (view != NONE)
+
+    def named(self, model: WithSideHeads, place: str, states: Tensor, scene: Tensor) -> Tensor:
+        """Return the loss of naming what pictures show from states of a place."""
+        shown = {name: self.shown[name] for name in self.names}
+        return model.side_loss(states, selected(shown, scene, f"{place} "))
 
     @functools.cached_property
-    def scores_of_truth(self) -> dict[str, float]:
-        """The same of the truth itself, with the images and, for masked words, without."""
-        return {
-            "truth's accuracy": self._masked_accuracy_of_truth(self.scenes),
-            "truth's accuracy without images": self._masked_accuracy_of_truth(None),
-            "truth's match accuracy": self._match_accuracy_of_truth(),
-        }
+    def asked_about(self) -> Tensor:
+        """How often matching asks about each drawn caption: more often if its scene shows much.
 
-    def _masked_accuracy_of_truth(self, scenes: pandas.DataFrame | None) -> float:
-        table = self.captions.table
-        texts = [mask_last(*pair) for pair in zip(table["text"], table["content"], strict=True)]
-        log_p = self.world.truth.mask_log_prob(texts, list(vocabulary()), scenes)
-        return float((vocabulary()[log_p.argmax(axis=1)] == table["content"].to_numpy()).mean())
+        A weight of the scene alone, so that the odds of a match given scene and caption stay.
+        """
+        shown = sum((self.shown[name] > 0).float() for name in ("role", "object"))
+        return (1 + EVIDENCE_WEIGHT * shown)[self.captions.scene[: self.captions.n_drawn]]
 
-    def pairs(self) -> list[list[str]]:
-        """Return the texts of every caption, and of the same with another content word."""
-        row = torch.arange(len(self.scenes))
-        words = self.swapped[row, self.captions.places[:, 0]]
-        names = self.captions.tokenizer.convert_ids_to_tokens(words.tolist())
-        table = self.captions.table
-        return [
-            [text, mask_last(text, word).replace("[MASK]", name.replace("_", " "))]
-            for text, word, name in zip(table["text"], table["content"], names, strict=True)
-        ]
+    def asked_captions(self, rows: Tensor, generator: Generator) -> tuple[Asked, Tensor]:
+        """Return captions of some scenes, then wrong ones; and the scenes, (2 n,)."""
+        return self.captions.paired(rows, generator), self.captions.scene[rows].repeat(2)
 
-    def _match_accuracy_of_truth(self) -> float:
-        odds = self.world.truth.match(self.scenes, self.pairs(), mislabelled=0.01)
-        return preferred(odds[:, 0], odds[:, 1])
+    @abstractmethod
+    def match_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the loss of telling whether captions belong to the scenes of some captions."""
 
 
-def preferred(own: np.ndarray, swapped: np.ndarray) -> float:
-    """Return how often the first is larger; equal ones (up to rounding) count half.
+def attention_loss(attention: nn.Module, words: Tensor, patches: Tensor, named: Tensor) -> Tensor:
+    """Return the loss of naming costume and object by the word that attends to them most.
 
-    Examples
-    --------
-    >>> preferred(np.array([1.0, 2.0, 0.0]), np.array([0.0, 2.0, 1.0]))
-    0.5
+    So a word looks at the patch that shows it before the two are compared.
+
+    Parameters
+    ----------
+    attention
+        With maps ``query`` and ``key``.
+    words, patches
+        States, (k, width) and (n, 17, width).
+    named
+        Which word names what each picture shows, (n, 2); ``NOT_ASKED`` where none does.
     """
-    difference = np.round(own - swapped, 9)
-    return float(np.mean((difference > 0) + 0.5 * (difference == 0)))
+    keys = attention.key(patches) / words.shape[1] ** 0.5
+    looks = (keys @ attention.query(words).T).logsumexp(1)
+    losses = [
+        cross_entropy(looks, label, reduction="sum") / (label != NOT_ASKED).sum().clamp(min=1)
+        for label in named.T
+    ]
+    return torch.stack(losses).mean()
+
+
+def at_content(states: States, asked: Asked) -> Tensor:
+    """Return the states at the content words of captions that are asked about, (2 n, width)."""
+    return states.words[torch.arange(len(asked.places)), asked.places[:, 0]]

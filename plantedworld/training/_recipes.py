@@ -1,35 +1,19 @@
 """The families that can be trained."""
 
-from plantedworld.training.albef import AlbefRecipe
-from plantedworld.training.bert import BertRecipe
-from plantedworld.training.clip import ClipRecipe
-from plantedworld.training.flava import FlavaRecipe
-from plantedworld.training.llava import LlavaRecipe
-from plantedworld.training.lxmert import LxmertRecipe
-from plantedworld.training.open_clip import OpenClipRecipe
-from plantedworld.training.regions import RegionRecipe
-from plantedworld.training.vilbert import VilbertRecipe
-from plantedworld.training.vilt import ViltRecipe
-from plantedworld.training.vision import VisionRecipe
-from plantedworld.training.visualbert import VisualBertRecipe
-from plantedworld.training.vit import VitRecipe
-from plantedworld.training.vl_bert import VlBertRecipe
+import importlib
 
-ALL = (
-    VisionRecipe,
-    VitRecipe,
-    RegionRecipe,
-    BertRecipe,
-    ClipRecipe,
-    OpenClipRecipe,
-    VisualBertRecipe,
-    LxmertRecipe,
-    ViltRecipe,
-    FlavaRecipe,
-    VilbertRecipe,
-    AlbefRecipe,
-    VlBertRecipe,
-    LlavaRecipe,
+from plantedworld.training._recipe import Recipe
+
+FAMILIES = (
+    *("vision", "vit", "regions", "bert", "clip", "open_clip", "visualbert", "lxmert"),
+    *("vilt", "flava", "vilbert", "albef", "vl_bert", "llava"),
 )
-RECIPES = {recipe.family: recipe for recipe in ALL}
+
+
+def _recipe(family: str) -> type[Recipe]:
+    module = importlib.import_module(f"plantedworld.training.{family}")
+    return next(each for each in vars(module).values() if getattr(each, "family", "") == family)
+
+
+RECIPES = {family: _recipe(family) for family in FAMILIES}
 """Recipes by family, in the order of their training."""

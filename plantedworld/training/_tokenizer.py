@@ -8,31 +8,22 @@ from transformers import PreTrainedTokenizerFast
 
 import plantedworld
 
-BERT_TOKENS = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-}
-CLIP_TOKENS = {
-    "pad_token": "[PAD]",
-    "unk_token": "[UNK]",
-    "bos_token": "[BOS]",
-    "eos_token": "[EOS]",
-}
+BERT_NAMES, CLIP_NAMES = ("pad", "unk", "cls", "sep", "mask"), ("pad", "unk", "bos", "eos")
+BERT_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in BERT_NAMES}
+CLIP_TOKENS = {f"{name}_token": f"[{name.upper()}]" for name in CLIP_NAMES}
 MAX_TOKENS = 16
 
 
-def bert_tokenizer(hyphened: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+def bert_tokenizer(after: Sequence[normalizers.Normalizer] = ()) -> PreTrainedTokenizerFast:
     """Return the tokenizer of the text models: ``[CLS] words [SEP]``, ``[MASK]``."""
     tokens = [*BERT_TOKENS.values(), *words()]
-    return _tokenizer(tokens, "[CLS]", "[SEP]", BERT_TOKENS, hyphened)
+    return _tokenizer(tokens, "[CLS]", "[SEP]", BERT_TOKENS, after=after)
 
 
 def albef_tokenizer() -> PreTrainedTokenizerFast:
     """Return the same, which also reads words that ALBEF's preparation took the hyphens from."""
-    return bert_tokenizer([term.split("_")[0] for term in words() if "-" in term])
+    hyphened = [term.split("_")[0] for term in words() if "-" in term]
+    return bert_tokenizer([normalizers.Replace(w.replace("-", " "), w) for w in hyphened])
 
 
 def clip_tokenizer() -> PreTrainedTokenizerFast:
@@ -41,8 +32,8 @@ def clip_tokenizer() -> PreTrainedTokenizerFast:
     ``[EOS]`` has the last number, since OpenCLIP reads a caption at its highest one, and is not
     number 2, which transformers takes for a sign of old configurations.
     """
-    specials = ["[PAD]", "[UNK]", "[BOS]"]
-    return _tokenizer([*specials, *words(), "[EOS]"], "[BOS]", "[EOS]", CLIP_TOKENS)
+    *specials, end = CLIP_TOKENS.values()
+    return _tokenizer([*specials, *words(), end], "[BOS]", end, CLIP_TOKENS)
 
 
 def llava_tokenizer(
@@ -62,17 +53,14 @@ def llava_tokenizer(
     length
         Tokens that a text may have.
     """
-    named = [option(letter) for letter in letters]
-    known = [*CLIP_TOKENS.values(), *added, *words()]
-    tokens = list(dict.fromkeys([*known, *named, *prompt_words]))
-    first = [
-        normalizers.Replace(Regex(rf"(?<!\S){letter}(?=\.\s|$)"), option(letter))
-        for letter in letters
-    ]
-    made = _tokenizer(tokens, "[BOS]", "", CLIP_TOKENS, before=first, marks='"?')
-    made.add_tokens(list(added), special_tokens=True)
-    made.model_max_length = length
-    return made
+    options = {rf"(?<!\S){letter}(?=\.\s|$)": option(letter) for letter in letters}
+    tokens = [*CLIP_TOKENS.values(), *added, *words(), *options.values(), *prompt_words]
+    first = [normalizers.Replace(Regex(pattern), token) for pattern, token in options.items()]
+    tokens = list(dict.fromkeys(tokens))
+    tokenizer = _tokenizer(tokens, "[BOS]", "", CLIP_TOKENS, before=first, marks='."?')
+    tokenizer.add_tokens(list(added), special_tokens=True)
+    tokenizer.model_max_length = length
+    return tokenizer
 
 
 def option(letter: str) -> str:
@@ -115,26 +103,25 @@ def _tokenizer(
     first: str,
     last: str,
     specials: dict[str, str],
-    hyphened: Sequence[str] = (),
     before: Sequence[normalizers.Normalizer] = (),
-    marks: str = "",
+    after: Sequence[normalizers.Normalizer] = (),
+    marks: str = ".",
 ) -> PreTrainedTokenizerFast:
+    """Return a tokenizer that reads texts in lower case, with terms joined and one article.
+
+    Texts are changed ``before`` that, and ``after`` it but before terms are joined; ``marks`` are
+    tokens of their own.
+    """
     numbers = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
-    terms = sorted(
-        (word for word in plantedworld.vocabulary() if " " in word), key=len, reverse=True
-    )
+    terms = [word for word in plantedworld.vocabulary() if " " in word]
+    terms.sort(key=len, reverse=True)
     joining = [normalizers.Replace(term, token(term)) for term in terms]
     one_article = normalizers.Replace(Regex(r"\ban\b"), "a")
-    hyphens = [normalizers.Replace(word.replace("-", " "), word) for word in hyphened]
-    steps = [*before, normalizers.Lowercase(), one_article, *hyphens, *joining]
+    steps = [*before, normalizers.Lowercase(), one_article, *after, *joining]
     tokenizer.normalizer = normalizers.Sequence(steps)
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.WhitespaceSplit(),
-            *(pre_tokenizers.Split(mark, "isolated") for mark in "." + marks),
-        ]
-    )
+    split = [pre_tokenizers.Split(mark, "isolated") for mark in marks]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), *split])
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{first} $A {last}".strip(),
         special_tokens=[(name, numbers[name]) for name in (first, last) if name],

@@ -1,50 +1,31 @@
 """The recipe of the tiny ALBEF: a text encoder whose upper half reads the vision tower's states."""
 
-import functools
-from dataclasses import dataclass
-from pathlib import Path
-
-import pandas
 import torch
 from safetensors.torch import load_file
+from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
 
-from biaslib.models.networks.albef import (
-    PIXEL_MEANS,
-    PIXEL_STDS,
-    AlbefConfig,
-    AlbefNetwork,
-)
-from plantedworld.models.checkpoints import checkpoint_name
-from plantedworld.training._agreement import PARTS, agreement
-from plantedworld.training._contrastive_pairs import ContrastivePairsRecipe
-from plantedworld.training._files import write_network
-from plantedworld.training._pairs import NONE, WHITE, Captions, corpus, views
-from plantedworld.training._pictures import shown_in, shown_words
-from plantedworld.training._pixel_pairs import AGREEMENT_WEIGHT, WORD_SIDE_WEIGHT, States
-from plantedworld.training._recipe import WithSideHeads
-from plantedworld.training._tokenizer import MAX_TOKENS, albef_tokenizer
+from biaslib.models.networks.albef import PIXEL_MEANS, PIXEL_STDS, AlbefConfig, AlbefNetwork
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
+from plantedworld.training._labels import PARTS, selected, shown_words
+from plantedworld.training._pairs import SIDE_WEIGHT, States, at_content, attention_loss
+from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, PixelPairsRecipe
+from plantedworld.training._recipe import Stage, WithSideHeads
+from plantedworld.training._tokenizer import albef_tokenizer
+from plantedworld.training._weights import borrowed, joined, renamed
+from plantedworld.training.bert import bert_sizes
 from plantedworld.training.clip import FIRST_SCALE
 from plantedworld.training.vision import SIZE, WIDTH
 from plantedworld.training.vit import HEADS, INNER_WIDTH, LAYERS, PATCH
 
-N_SCENES = 14_000
-CAPTIONS_PER_SCENE = 2
 TEXT_LAYERS = 1
 N_LAYERS = 3
 EMBEDDED = 48
-INITIAL_SPREAD = 0.1
 SCALES = (1.0, 100.0)
 """Between which the scale of cosines is kept."""
 
-CONTRASTIVE_WEIGHT = 1.0
 MATCH_WEIGHT = 3.0
 ALIGNMENT_WEIGHT = 3.0
-EVIDENCE_WEIGHT = 4.0
-"""How much more often matching asks about a scene for its costume, and for its object."""
-
-TEXT = ("lxmert", 0, 1000)
-"""Family, dose and seed of the model whose text layers ALBEF's start from."""
 
 ACROSS = "lxmert.encoder.x_layers.0"
 BORROWED = {
@@ -52,9 +33,9 @@ BORROWED = {
     "bert.encoder.layer.0.": "lxmert.encoder.layer.0.",
     "cls.predictions.": "cls.predictions.",
 } | {
-    f"bert.encoder.layer.{layer}.{part}.": f"{ACROSS}.{theirs}."
+    f"bert.encoder.layer.{layer}.{ours}.": f"{ACROSS}.{theirs}."
     for layer in range(TEXT_LAYERS, N_LAYERS)
-    for part, theirs in (
+    for ours, theirs in (
         ("attention", "lang_self_att"),
         ("crossattention.self", "visual_attention.att"),
         ("crossattention.output", "visual_attention.output"),
@@ -64,8 +45,23 @@ BORROWED = {
 }
 """Which weights of LXMERT each part of the text encoder starts from."""
 
+QKV = tuple(f"attention.attention.{role}." for role in ("query", "key", "value"))
+LAYER = r"encoder\.layer\.(\d)\."
+TOWER_NAMES = {
+    r"embeddings\.cls_token": "embeddings.class_embedding",
+    r"embeddings\.position_embeddings": "embeddings.position_embedding",
+    r"embeddings\.patch_embeddings\.projection\.": "embeddings.patch_embedding.",
+    r"layernorm\.": "post_layernorm.",
+    LAYER + r"layernorm_before": r"encoder.layers.\1.layer_norm1",
+    LAYER + r"layernorm_after": r"encoder.layers.\1.layer_norm2",
+    LAYER + r"qkv": r"encoder.layers.\1.self_attn.qkv",
+    LAYER + r"attention\.output\.dense": r"encoder.layers.\1.self_attn.projection",
+    LAYER + r"intermediate\.dense": r"encoder.layers.\1.mlp.fc1",
+    LAYER + r"output\.dense": r"encoder.layers.\1.mlp.fc2",
+}
+"""What parts of the vision tower are called in ALBEF's."""
 
-@dataclass
+
 class AlbefRecipe(ContrastivePairsRecipe):
     """One layer of text, two that also read the picture, of width 64, over a tower that stays.
 
@@ -79,221 +75,106 @@ class AlbefRecipe(ContrastivePairsRecipe):
     without ``[SEP]``, as the adapter prepares them.
 
     What was tried before: ``plantedworld/RECIPES.md``.
-
-    Parameters
-    ----------
-    world
-        Whose captions and pictures.
-    start
-        Folder of the vision tower; that of the LXMERT is beside it.
     """
 
     family = "albef"
-    also_from = checkpoint_name(*TEXT)
-    width = WIDTH
-    epochs = 7
-    learning_rate = 3e-3
+    also_from = checkpoint_name("lxmert", 0, 1000)
+    first = Stage(14_000, epochs=(7,), learning_rate=3e-3, captions=2)
+    heads = PixelPairsRecipe.heads | {f"word agrees in {name}": 3 for name in PARTS}
 
-    @functools.cached_property
-    def corpus(self) -> tuple[pandas.DataFrame, Captions]:
-        """The scenes, and the captions."""
-        return corpus(self.world, N_SCENES, CAPTIONS_PER_SCENE)
+    @property
+    def preprocessing(self) -> list:
+        """The tokenizer."""
+        return [albef_tokenizer()]
 
-    def build_model(self) -> AlbefNetwork:
+    def network(self) -> AlbefNetwork:
         """Return the model with the tower, which is not trained, in its place."""
         config = AlbefConfig(
+            **bert_sizes(WIDTH, N_LAYERS),
             image_size=SIZE,
             patch_size=PATCH,
             vision_width=WIDTH,
             vision_layers=LAYERS,
             vision_heads=HEADS,
             vision_intermediate_size=INNER_WIDTH,
-            vocab_size=len(self.captions.tokenizer),
-            hidden_size=WIDTH,
-            num_hidden_layers=N_LAYERS,
-            num_attention_heads=4,
-            intermediate_size=2 * WIDTH,
-            max_position_embeddings=MAX_TOKENS,
             fusion_layer=TEXT_LAYERS,
             embed_dim=EMBEDDED,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-            initializer_range=INITIAL_SPREAD,
         )
         network = AlbefNetwork(config)
         network.temp.data.fill_(1 / FIRST_SCALE)
         network.visual_encoder.load_state_dict(vision_weights(self.tower.state_dict()))
         network.visual_encoder.requires_grad_(False)
-        text = self.start.parent / checkpoint_name(*TEXT) / "model.safetensors"
-        borrowed = text_weights(network.text_encoder, load_file(text))
-        network.text_encoder.load_state_dict(borrowed, strict=False)
+        lxmert = load_file(CHECKPOINTS / self.also_from / "model.safetensors")
+        text = borrowed(network.text_encoder, lxmert, BORROWED)
+        network.text_encoder.load_state_dict(text, strict=False)
         return network
 
-    def states(
-        self, model: AlbefNetwork, tokens: torch.Tensor, pictures: torch.Tensor | None
-    ) -> States:
-        """Return the fused states of captions with pictures; without any, with the white one."""
-        pictures = self.white.expand(len(tokens), -1, -1) if pictures is None else pictures
+    def states(self, model: AlbefNetwork, tokens: Tensor, pictures: Tensor) -> States:
+        """Return the fused states of captions with pictures."""
         image = model.visual_encoder.post_layernorm(pictures.float())
         tokens = self._plain(tokens)
         attended = self.captions.attended(tokens)
         fused = model.fuse(model.encode_text(tokens, attended), attended, image)
         return States(fused, fused[:, 0], image[:, 0])
 
-    def word_logits(self, model: AlbefNetwork, states: torch.Tensor, seen: bool) -> torch.Tensor:
-        """Return the masked-word head's logits; it is the same with a picture and without."""
+    def word_logits(self, model: AlbefNetwork, states: Tensor, seen: bool = True) -> Tensor:
+        """Return the masked-word head's logits."""
         return model.word_logits(states)
 
-    def match_logits(self, model: AlbefNetwork, first: torch.Tensor) -> torch.Tensor:
+    def match_logits(self, model: AlbefNetwork, pair: Tensor) -> Tensor:
         """Return the matching head's logits; index 1 is a match."""
-        return model.match_logits(first[:, None])
+        return model.match_logits(pair[:, None])
 
-    def scale(self, model: AlbefNetwork) -> torch.Tensor:
-        """Return what cosines are multiplied by."""
-        return (1 / model.temp).clamp(*SCALES)
-
-    def text_vectors(self, model: AlbefNetwork, tokens: torch.Tensor) -> torch.Tensor:
-        """Return the contrastive vectors of captions, of length 1."""
+    def similarities(self, model: AlbefNetwork, tokens: Tensor, pictures: Tensor) -> Tensor:
+        """Return the scaled cosines of captions with pictures."""
         tokens = self._plain(tokens)
-        return model.text_features(model.encode_text(tokens, self.captions.attended(tokens)))
+        texts = model.text_features(model.encode_text(tokens, self.captions.attended(tokens)))
+        image = model.visual_encoder.post_layernorm(pictures[:, :1].float())
+        return (1 / model.temp).clamp(*SCALES) * texts @ model.image_features(image).T
 
-    def image_vectors(self, model: AlbefNetwork, pictures: torch.Tensor) -> torch.Tensor:
-        """Return the contrastive vectors of pictures, of length 1."""
-        return model.image_features(model.visual_encoder.post_layernorm(pictures[:, :1].float()))
-
-    def build(self) -> WithSideHeads:
-        """Return the untrained model with its side heads."""
-        whole = super().build()
-        whole.heads.update({f"word agrees in {p}": torch.nn.Linear(WIDTH, 3) for p in PARTS})
-        return whole
-
-    def loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the loss of masked words, of matching and of the contrast."""
-        asked = torch.multinomial(
-            self._asked_about, len(rows) // 2, replacement=True, generator=generator
-        )
-        contrast = CONTRASTIVE_WEIGHT * self.contrast(model.model, rows)
-        words = self._word_loss(model, rows, generator)
-        return contrast + words + self._match_loss(model, asked, generator)
+        return self.contrast(model.model, rows) + super().loss(model, rows, generator)
 
-    @functools.cached_property
-    def _asked_about(self) -> torch.Tensor:
-        """How often matching asks about each caption: more often if its scene shows much."""
-        shown = sum((self.shown[name] > 0).float() for name in ("role", "object"))
-        return (1 + EVIDENCE_WEIGHT * shown)[self.captions.scene]
+    def match_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the loss of matching, of agreement, and of where words look."""
+        asked, scene = self.asked_captions(rows, generator)
+        states = self.states(model.model, asked.tokens, self.view(scene))
+        loss = cross_entropy(self.match_logits(model.model, states.pair), asked.labels)
+        read = {"agrees": states.pair, "word agrees": at_content(states, asked)}
+        agreed = self.agreement_loss(model, asked.tokens, scene, read)
+        named = SIDE_WEIGHT * self.named(model, "pair", states.pair, scene)
+        looks = self._alignment(model.model, self.captions.scene[rows])
+        return MATCH_WEIGHT * loss + named + ALIGNMENT_WEIGHT * looks + agreed
 
-    def _word_loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        masked, scene = self.captions.masked(rows, generator), self.captions.scene[rows]
-        view = views(len(rows), generator)
-        white = (view == WHITE) | (view == NONE)
-        states = self.states(model.model, masked.tokens, self._pictures(scene, white)).words
-        states = states[torch.arange(len(rows)), masked.places]
-        loss = cross_entropy(self.word_logits(model.model, states, seen=True), masked.words)
-        latent = shown_in(self.captions.labels, rows)
-        named = self._named(model, "word", states[~white], scene[~white])
-        return loss + named + WORD_SIDE_WEIGHT * model.side_loss(states, latent)
-
-    def _match_loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        asked = self.captions.paired(rows, generator)
-        scene = self.captions.scene[rows].repeat(2)
-        states = self.states(model.model, asked.tokens, self._pictures(scene))
-        loss = cross_entropy(self.match_logits(model.model, states.first), asked.labels)
-        words = states.words[torch.arange(len(scene)), asked.places[:, 0]]
-        compared = agreement(asked.tokens, shown_in(self.shown, scene))
-        agreed = model.side_loss(states.first, _named_for("agrees in", compared))
-        agreed = agreed + model.side_loss(words, _named_for("word agrees in", compared))
-        named = self._named(model, "first", states.first, scene)
-        named = named + ALIGNMENT_WEIGHT * self._alignment(model.model, rows)
-        return MATCH_WEIGHT * loss + named + AGREEMENT_WEIGHT * agreed
-
-    def _alignment(self, model: AlbefNetwork, rows: torch.Tensor) -> torch.Tensor:
-        """Return the loss of naming costume and object by the word that attends to them most.
-
-        From queries of all words to keys of all patches, in every layer that reads the picture:
-        so a word looks at the patch that shows it before the two are compared.
-        """
-        scene = self.captions.scene[rows]
-        image = model.visual_encoder.post_layernorm(self._pictures(scene).float())
-        bert, named = model.text_encoder.bert, self._shown_words[scene].T
+    def _alignment(self, model: AlbefNetwork, scene: Tensor) -> Tensor:
+        """Return the loss of looking, in every layer that reads the picture, of all words."""
+        image = model.visual_encoder.post_layernorm(self.view(scene).float())
+        bert, named = model.text_encoder.bert, shown_words(selected(self.shown, scene))
         words = bert.embeddings.LayerNorm(bert.embeddings.word_embeddings.weight)
-        losses = []
-        for layer in bert.encoder.layer[TEXT_LAYERS:]:
-            attention = layer.crossattention.self
-            keys = attention.key(image) / WIDTH**0.5
-            found = (keys @ attention.query(words).T).logsumexp(1)
-            losses += [cross_entropy(found, each) for each in named]
+        losses = [
+            attention_loss(layer.crossattention.self, words, image, named)
+            for layer in bert.encoder.layer[TEXT_LAYERS:]
+        ]
         return torch.stack(losses).mean()
 
-    @functools.cached_property
-    def _shown_words(self) -> torch.Tensor:
-        return shown_words(self.shown, self.captions.tokenizer)
-
-    def _plain(self, tokens: torch.Tensor) -> torch.Tensor:
+    def _plain(self, tokens: Tensor) -> Tensor:
         """Return tokens with padding for full stop and ``[SEP]``, which end a caption."""
         tokenizer = self.captions.tokenizer
         ends = torch.tensor([tokenizer.sep_token_id, tokenizer.convert_tokens_to_ids(".")])
         return tokens.masked_fill(torch.isin(tokens, ends), tokenizer.pad_token_id)
 
-    def save(self, model: WithSideHeads, folder: Path) -> None:
-        """Write weights, configuration and tokenizer."""
-        write_network(model.model, folder)
-        albef_tokenizer().save_pretrained(folder)
 
-
-def _named_for(question: str, labels: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {f"{question} {part}": label for part, label in labels.items()}
-
-
-def text_weights(
-    encoder: torch.nn.Module, lxmert: dict[str, torch.Tensor]
-) -> dict[str, torch.Tensor]:
-    """Return the text encoder's weights, all of them from LXMERT's; the decoder's are tied."""
-    found = {}
-    for name in encoder.state_dict():
-        if ".decoder." not in name:
-            ours = next(prefix for prefix in BORROWED if name.startswith(prefix))
-            found[name] = lxmert[BORROWED[ours] + name.removeprefix(ours)].float()
-    return found
-
-
-def vision_weights(tower: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def vision_weights(tower: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the tower's weights under ALBEF's names.
 
     ALBEF reads colours less other means and over other deviations than the tower, which reads
     them from -1 to 1: the map of patches makes up for it.
     """
-    patches = tower["embeddings.patch_embeddings.projection.weight"]
+    weights = renamed(joined(tower, QKV, "qkv."), TOWER_NAMES)
     means, stds = (torch.tensor(each)[None, :, None, None] for each in (PIXEL_MEANS, PIXEL_STDS))
-    bias = tower["embeddings.patch_embeddings.projection.bias"]
-    found = {
-        "embeddings.class_embedding": tower["embeddings.cls_token"],
-        "embeddings.position_embedding": tower["embeddings.position_embeddings"],
+    patches, bias = (weights[f"embeddings.patch_embedding.{kind}"] for kind in ("weight", "bias"))
+    return weights | {
         "embeddings.patch_embedding.weight": patches * 2 * stds,
         "embeddings.patch_embedding.bias": bias + (patches * (2 * means - 1)).sum((1, 2, 3)),
-        "post_layernorm.weight": tower["layernorm.weight"],
-        "post_layernorm.bias": tower["layernorm.bias"],
     }
-    parts = {
-        "layer_norm1": "layernorm_before",
-        "layer_norm2": "layernorm_after",
-        "self_attn.projection": "attention.output.dense",
-        "mlp.fc1": "intermediate.dense",
-        "mlp.fc2": "output.dense",
-    }
-    for layer in range(LAYERS):
-        theirs, ours = f"encoder.layer.{layer}", f"encoder.layers.{layer}"
-        for kind in ("weight", "bias"):
-            joint = [
-                tower[f"{theirs}.attention.attention.{role}.{kind}"]
-                for role in ("query", "key", "value")
-            ]
-            found[f"{ours}.self_attn.qkv.{kind}"] = torch.cat(joint)
-            for part, other in parts.items():
-                found[f"{ours}.{part}.{kind}"] = tower[f"{theirs}.{other}.{kind}"]
-    return found

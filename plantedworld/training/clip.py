@@ -1,27 +1,25 @@
-"""The recipes of the tiny dual encoders: CLIP as transformers has it, and as OpenCLIP has it."""
+"""The recipe of the tiny CLIP."""
 
 import functools
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas
 import torch
+from torch import Generator, Tensor
+from torch.nn.functional import cross_entropy, normalize
 from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPVisionModel
 
 from biaslib.runtime import progress
-from plantedworld.training._recipe import Recipe, WithSideHeads
+from plantedworld.training._recipe import GRID, Recipe, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS, clip_tokenizer
-from plantedworld.training.vision import SIZE, VISION, WIDTH, drawn
+from plantedworld.training.vision import SIZE, VISION, drawn
 
 N_PAIRS = 45_000
-N_HELD_OUT = 100
 TEXT_WIDTH = 48
 FIRST_SCALE = 10.0
 PICTURES_AT_ONCE = 512
 
 
-@dataclass
 class ClipRecipe(Recipe):
     """CLIP whose vision tower is trained already and stays as it is (Zhai et al. 2022, LiT).
 
@@ -32,26 +30,32 @@ class ClipRecipe(Recipe):
     What was compared with it: ``plantedworld/RECIPES.md``.
     """
 
-    vision: Path
-
     family = "clip"
-    epochs = 8
+    worlds = GRID
+    starts_from = "vision"
+    first = Stage(scenes=N_PAIRS, epochs=(8,))
     weight_decay = 0.02
 
     @functools.cached_property
     def tower(self) -> CLIPVisionModel:
         """The vision tower."""
-        return CLIPVisionModel.from_pretrained(self.vision, dtype=torch.float32).eval()
+        return CLIPVisionModel.from_pretrained(self.start, dtype=torch.float32).eval()
 
     @functools.cached_property
     def scenes(self) -> pandas.DataFrame:
         """The scenes of the corpus."""
-        return self.world.scenes(N_PAIRS, np.random.default_rng([self.world.training_seed, 1]))
+        rng = np.random.default_rng([self.world.training_seed, 1])
+        return self.world.scenes(self.stage.scenes, rng)
 
     @functools.cached_property
-    def states(self) -> torch.Tensor:
+    @torch.inference_mode()
+    def states(self) -> Tensor:
         """The tower's states of the corpus, (n, 64)."""
-        return self.encode_scenes(self.scenes)
+        parts = []
+        for start in progress(range(0, len(self.scenes), PICTURES_AT_ONCE), "clip: pictures"):
+            pictures = drawn(self.scenes.iloc[start : start + PICTURES_AT_ONCE])
+            parts.append(self.tower(pixel_values=pictures).pooler_output)
+        return torch.cat(parts)
 
     @functools.cached_property
     def tokenizer(self):
@@ -59,19 +63,23 @@ class ClipRecipe(Recipe):
         return clip_tokenizer()
 
     @functools.cached_property
-    def tokens(self) -> torch.Tensor:
+    def tokens(self) -> Tensor:
         """The captions' tokens, (n, longest)."""
-        captions = self.world.captions(
-            self.scenes, np.random.default_rng([self.world.training_seed, 2])
-        )
-        return self._encode(captions["text"])
+        rng = np.random.default_rng([self.world.training_seed, 2])
+        texts = self.world.captions(self.scenes, rng)["text"].tolist()
+        return self.tokenizer(texts, padding=True, return_tensors="pt")["input_ids"]
 
     @functools.cached_property
-    def lengths(self) -> torch.Tensor:
+    def lengths(self) -> Tensor:
         """Number of tokens of every caption."""
         return (self.tokens != self.tokenizer.pad_token_id).sum(1)
 
-    def build(self) -> WithSideHeads:
+    @property
+    def preprocessing(self) -> list:
+        """The tokenizer and the image processor."""
+        return [self.tokenizer, image_processor()]
+
+    def network(self) -> CLIPModel:
         """Return the model with the vision tower in its place."""
         text = {
             "vocab_size": len(self.tokenizer),
@@ -80,12 +88,10 @@ class ClipRecipe(Recipe):
             "num_hidden_layers": 2,
             "num_attention_heads": 4,
             "max_position_embeddings": MAX_TOKENS,
-            "pad_token_id": self.tokenizer.pad_token_id,
-            "bos_token_id": self.tokenizer.bos_token_id,
-            "eos_token_id": self.tokenizer.eos_token_id,
         }
+        ends = ("pad_token_id", "bos_token_id", "eos_token_id")
         config = CLIPConfig(
-            text_config=text,
+            text_config=text | {name: getattr(self.tokenizer, name) for name in ends},
             vision_config=VISION,
             projection_dim=TEXT_WIDTH,
             logit_scale_init_value=float(np.log(FIRST_SCALE)),
@@ -94,72 +100,35 @@ class ClipRecipe(Recipe):
         model = CLIPModel(config)
         model.vision_model.load_state_dict(self.tower.state_dict())
         model.vision_model.requires_grad_(False)
-        return WithSideHeads(model, WIDTH, {})
+        return model
 
-    def loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the contrastive loss of a batch (Radford et al. 2021)."""
         tokens = self.tokens[rows, : int(self.lengths[rows].max())]
         images = self.project(model.model, self.states[rows])
         texts = self.encode_texts(model.model, tokens)
         return contrastive_loss(model.model.logit_scale.exp() * unit(texts) @ unit(images).T)
 
-    @torch.inference_mode()
-    def judge(self, model: WithSideHeads) -> dict[str, float]:
-        """Return how often a held-out picture's caption is found among a hundred."""
-        rng = np.random.default_rng([self.world.training_seed, 3])
-        scenes = self.world.scenes(10 * N_HELD_OUT, rng, split="tune")
-        captions = self.world.captions(scenes, rng)["text"].tolist()
-        images = self.project(model.model, self.encode_scenes(scenes))
-        texts = self.encode_texts(model.model, self._encode(captions))
-        return {
-            "retrieval accuracy": retrieved((unit(texts) @ unit(images).T).numpy()),
-            "truth's accuracy": retrieved(self.world.truth.similarity(captions, scenes)),
-            "chance": 1 / N_HELD_OUT,
-        }
-
-    def save(self, model: WithSideHeads, folder: Path) -> None:
-        """Write weights, configuration, tokenizer and image processor as transformers does."""
-        model.model.half().save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-        image_processor().save_pretrained(folder)
-
-    @torch.inference_mode()
-    def encode_scenes(self, scenes: pandas.DataFrame) -> torch.Tensor:
-        """Draw scenes and return the tower's states, a few hundred pictures at once."""
-        starts = range(0, len(scenes), PICTURES_AT_ONCE)
-        states = [
-            self.tower(pixel_values=drawn(scenes.iloc[start : start + PICTURES_AT_ONCE]))
-            for start in progress(starts, f"{self.family}: pictures")
-        ]
-        return torch.cat([each.pooler_output for each in states])
-
-    def project(self, model: CLIPModel, states: torch.Tensor) -> torch.Tensor:
+    def project(self, model: CLIPModel, states: Tensor) -> Tensor:
         """Return the projected vectors of the tower's states."""
         return model.visual_projection(states)
 
-    def encode_texts(self, model: CLIPModel, tokens: torch.Tensor) -> torch.Tensor:
+    def encode_texts(self, model: CLIPModel, tokens: Tensor) -> Tensor:
         """Return the projected vectors of captions."""
         attended = (tokens != self.tokenizer.pad_token_id).long()
         states = model.text_model(tokens, attention_mask=attended).pooler_output
         return model.text_projection(states)
 
-    def _encode(self, texts) -> torch.Tensor:
-        return self.tokenizer(list(texts), padding=True, return_tensors="pt")["input_ids"]
 
-
-def unit(vectors: torch.Tensor) -> torch.Tensor:
+def unit(vectors: Tensor) -> Tensor:
     """Return vectors of length 1."""
-    return torch.nn.functional.normalize(vectors, dim=-1)
+    return normalize(vectors, dim=-1)
 
 
-def contrastive_loss(logits: torch.Tensor) -> torch.Tensor:
+def contrastive_loss(logits: Tensor) -> Tensor:
     """Return the mean of the two cross-entropies, texts to images and images to texts."""
     own = torch.arange(len(logits))
-    texts = torch.nn.functional.cross_entropy(logits, own)
-    images = torch.nn.functional.cross_entropy(logits.T, own)
-    return (texts + images) / 2
+    return (cross_entropy(logits, own) + cross_entropy(logits.T, own)) / 2
 
 
 def image_processor() -> CLIPImageProcessor:
@@ -168,14 +137,3 @@ def image_processor() -> CLIPImageProcessor:
     return CLIPImageProcessor(
         size={"height": SIZE, "width": SIZE}, do_center_crop=False, image_mean=half, image_std=half
     )
-
-
-def retrieved(similarities: np.ndarray) -> float:
-    """Return how often a picture's own caption fits best, among each hundred of pairs.
-
-    Similarities of captions and pictures, row i and column i belonging together, (n, n).
-    """
-    starts = range(0, len(similarities), N_HELD_OUT)
-    squares = [similarities[i : i + N_HELD_OUT, i : i + N_HELD_OUT] for i in starts]
-    own = np.arange(N_HELD_OUT)
-    return float(np.mean([(square.argmax(axis=0) == own).mean() for square in squares]))

@@ -13,49 +13,52 @@ No image is the text model alone with ``mlm_head``, since the multimodal transfo
 cannot run without one. The white picture is another input, and trained as well.
 """
 
-import functools
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 import torch
+from torch import Generator, Tensor
+from torch.nn.functional import cross_entropy
 from transformers import FlavaConfig, FlavaForPreTraining, FlavaImageProcessor
 
-from plantedworld.training._contrastive_pairs import ContrastivePairsRecipe
-from plantedworld.training._pairs import UNSEEN
-from plantedworld.training._pictures import shown_in
-from plantedworld.training._pixel_pairs import WORD_SIDE_WEIGHT, States
-from plantedworld.training._recipe import WithSideHeads
-from plantedworld.training._tokenizer import MAX_TOKENS
+from plantedworld.training._captions import NONE, UNSEEN
+from plantedworld.training._pairs import SIDE_WEIGHT, States
+from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, ReadsWithoutPictures
+from plantedworld.training._recipe import FEW, ONCE, Stage, WithSideHeads
+from plantedworld.training.bert import bert_sizes
 from plantedworld.training.clip import FIRST_SCALE, unit
 from plantedworld.training.vision import SIZE
-from plantedworld.training.vit import BLOCKS, HEADS
-from plantedworld.training.vit import LAYERS as IMAGE_LAYERS
+from plantedworld.training.vit import BLOCKS, LAYERS
 
 WIDTH = 48
-TEXT_LAYERS = 2
-PAIR_LAYERS = 2
 CONTRASTIVE_WEIGHT = 0.5
+MATCH_WEIGHT = 2.0
 
 
-@dataclass
-class FlavaRecipe(ContrastivePairsRecipe):
+class FlavaRecipe(ContrastivePairsRecipe, ReadsWithoutPictures):
     """Two layers of text and two of both, of width 48, over a vision tower that stays as it is.
-
-    The tower's states of the pictures are worked out once (compare Zhai et al. 2022, LiT).
 
     The unit vectors find objects; the matching head does not: see ``plantedworld/RECIPES.md``.
     """
 
     family = "flava"
-    first_rate = 3e-3
-    further_rate = 3e-3
+    worlds = (*ONCE, *FEW)
+    first_seeds = (1000,)
+    first = Stage(30_000, epochs=(5,), learning_rate=3e-3, captions=2, unseen=20_000)
+    further = Stage(15_000, epochs=(3,), learning_rate=3e-3, captions=2, unseen=30_000)
     width = WIDTH
 
-    def build_model(self) -> FlavaForPreTraining:
+    @property
+    def preprocessing(self) -> list:
+        """The tokenizer and the image processor."""
+        half, size = [0.5, 0.5, 0.5], {"height": SIZE, "width": SIZE}
+        processor = FlavaImageProcessor(
+            size=size, do_center_crop=False, crop_size=size, image_mean=half, image_std=half
+        )
+        return [*super().preprocessing, processor]
+
+    def network(self) -> FlavaForPreTraining:
         """Return the model with the tower, which is not trained, in its place."""
-        if self.first:
-            model = FlavaForPreTraining(self._config)
+        if self.is_first:
+            model = FlavaForPreTraining(self.config)
             own = model.flava.image_model
             own.load_state_dict(own.state_dict() | self.tower.state_dict())
         else:
@@ -64,24 +67,15 @@ class FlavaRecipe(ContrastivePairsRecipe):
         return model
 
     @property
-    def _config(self) -> FlavaConfig:
-        tokenizer = self.captions.tokenizer
-        blocks = {
-            "hidden_size": WIDTH,
-            "intermediate_size": 2 * WIDTH,
-            "num_attention_heads": HEADS,
-            "initializer_range": 0.1,
-        }
-        text = {
-            "num_hidden_layers": TEXT_LAYERS,
-            "vocab_size": len(tokenizer),
-            "max_position_embeddings": MAX_TOKENS,
-            "pad_token_id": tokenizer.pad_token_id,
-        }
+    def config(self) -> FlavaConfig:
+        """The sizes of the model."""
+        text = bert_sizes(WIDTH)
+        apart = ("vocab_size", "max_position_embeddings", "pad_token_id")
+        blocks = {name: size for name, size in text.items() if name not in apart}
         return FlavaConfig(
-            text_config=blocks | text,
-            image_config=BLOCKS | {"num_hidden_layers": IMAGE_LAYERS, "vocab_size": 1},
-            multimodal_config=blocks | {"num_hidden_layers": PAIR_LAYERS},
+            text_config=text,
+            image_config=BLOCKS | {"num_hidden_layers": LAYERS, "vocab_size": 1},
+            multimodal_config=blocks,
             hidden_size=WIDTH,
             projection_dim=WIDTH,
             initializer_range=0.1,
@@ -91,14 +85,12 @@ class FlavaRecipe(ContrastivePairsRecipe):
             mmm_image_weight=0.0,
         )
 
-    def states(
-        self, model: FlavaForPreTraining, tokens: torch.Tensor, pictures: torch.Tensor | None
-    ) -> States:
+    def states(self, model: FlavaForPreTraining, tokens: Tensor, pictures: Tensor | None) -> States:
         """Return the last states of the multimodal transformer, or of the text's alone."""
         attended = self.captions.attended(tokens)
         text = model.flava.text_model(tokens, attention_mask=attended, output_hidden_states=True)
         if pictures is None:
-            return States(text.last_hidden_state, text.last_hidden_state[:, 0], None)
+            return States(text.last_hidden_state, text.last_hidden_state[:, 0])
         image = model.flava.image_to_mm_projection(pictures.float())
         words = model.flava.text_to_mm_projection(text.hidden_states[-1])
         before = 1 + image.shape[1]
@@ -107,62 +99,42 @@ class FlavaRecipe(ContrastivePairsRecipe):
         states = model.flava.multimodal_model(both, attention_mask=mask).last_hidden_state
         return States(states[:, before:], states[:, 0], states[:, 1])
 
-    def word_logits(
-        self, model: FlavaForPreTraining, states: torch.Tensor, seen: bool
-    ) -> torch.Tensor:
+    def word_logits(self, model: FlavaForPreTraining, states: Tensor, seen: bool = True) -> Tensor:
         """Return the logits of the head for captions with a picture, or of that without."""
         return (model.mmm_text_head if seen else model.mlm_head)(states)
 
-    def match_logits(self, model: FlavaForPreTraining, first: torch.Tensor) -> torch.Tensor:
+    def match_logits(self, model: FlavaForPreTraining, pair: Tensor) -> Tensor:
         """Return the matching head's logits."""
-        return model.itm_head(first[:, None])
+        return model.itm_head(pair[:, None])
 
-    def loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
+    def similarities(self, model: FlavaForPreTraining, tokens: Tensor, pictures: Tensor) -> Tensor:
+        """Return the scaled cosines of captions with pictures."""
+        flava, attended = model.flava, self.captions.attended(tokens)
+        text = flava.text_model(tokens, attention_mask=attended).last_hidden_state[:, 0]
+        image = flava.image_model.layernorm(pictures[:, 0].float())
+        texts, images = unit(flava.text_projection(text)), unit(flava.image_projection(image))
+        return flava.logit_scale.exp() * texts @ images.T
+
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the loss of masked words, of matching, of the text alone and of the contrast."""
-        drawn_rows = rows[self.captions.scene[rows] != UNSEEN]
-        contrast = self.contrast(model.model, drawn_rows)
-        loss = super().loss(model, rows, generator) + CONTRASTIVE_WEIGHT * contrast
-        return loss if self.first else loss + self._text_loss(model, rows, generator)
+        drawn = rows[self.captions.scene[rows] != UNSEEN]
+        contrast = CONTRASTIVE_WEIGHT * self.contrast(model.model, drawn)
+        loss = self.word_loss(model, rows, generator)
+        loss = loss + self.match_loss(model, drawn, generator) + contrast
+        if self.is_first:
+            return loss
+        alone = self.captions.masked(rows, generator)
+        return loss + self.masked_loss(model, rows, alone, torch.full((len(rows),), NONE))
 
-    def _text_loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        """Return the loss of words masked in captions without their pictures."""
-        masked = self.captions.masked(rows, generator)
-        states = self.states(model.model, masked.tokens, None).words
-        states = states[torch.arange(len(rows)), masked.places]
-        latent = shown_in(self.captions.labels, rows)
-        named = WORD_SIDE_WEIGHT * model.side_loss(states, latent)
-        logits = self.word_logits(model.model, states, seen=False)
-        return torch.nn.functional.cross_entropy(logits, masked.words) + named
-
-    def scale(self, model: FlavaForPreTraining) -> torch.Tensor:
-        """Return what cosines are multiplied by."""
-        return model.flava.logit_scale.exp()
-
-    def text_vectors(self, model: FlavaForPreTraining, tokens: torch.Tensor) -> torch.Tensor:
-        """Return the contrastive vectors of captions, of length 1."""
-        states = model.flava.text_model(tokens, attention_mask=self.captions.attended(tokens))
-        return unit(model.flava.text_projection(states.last_hidden_state[:, 0]))
-
-    def image_vectors(self, model: FlavaForPreTraining, pictures: torch.Tensor) -> torch.Tensor:
-        """Return the contrastive vectors of pictures, of length 1."""
-        whole = model.flava.image_model.layernorm(pictures[:, 0].float())
-        return unit(model.flava.image_projection(whole))
-
-    def save(self, model: WithSideHeads, folder: Path) -> None:
-        """Write weights, configuration, tokenizer and image processor; see the module's text."""
-        model.model.half().save_pretrained(folder)
-        self.captions.tokenizer.save_pretrained(folder)
-        image_processor().save_pretrained(folder)
-
-
-@functools.cache
-def image_processor() -> FlavaImageProcessor:
-    """Return what turns a picture into the model's input: 64 pixels, colours from -1 to 1."""
-    half, size = [0.5, 0.5, 0.5], {"height": SIZE, "width": SIZE}
-    return FlavaImageProcessor(
-        size=size, do_center_crop=False, crop_size=size, image_mean=half, image_std=half
-    )
+    def match_loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the loss of telling whether captions belong to the scenes of some captions."""
+        matched, scene = self.captions.matched(rows, generator), self.captions.scene[rows]
+        states = self.states(model.model, matched.tokens, self.view(scene))
+        loss = cross_entropy(self.match_logits(model.model, states.pair), matched.labels)
+        named = self.named(model, "picture", states.picture, scene)
+        named = named + self.named(model, "pair", states.pair, scene)
+        loss = MATCH_WEIGHT * loss + SIDE_WEIGHT * named
+        if self.is_first:
+            return loss
+        read = {"agrees": states.pair}
+        return loss + self.agreement_loss(model, matched.tokens, scene, read)

@@ -6,46 +6,36 @@ layers, in the place of words before a decoder. The tower is that of the fusion 
 """
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import re
 from typing import NamedTuple
 
-import pandas
 import torch
 import transformers
+from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 from transformers import FlavaImageModel, LlavaForConditionalGeneration, PreTrainedTokenizerFast
 
-from biaslib.models.generative import LETTERS, PROMPTS, Generative
+from biaslib.models.generative import LETTERS, PROMPTS
 from plantedworld import blank
-from plantedworld.models.checkpoints import checkpoint_name
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.models.prompts import ASKED
-from plantedworld.training._agreement import PARTS, agreement
-from plantedworld.training._files import write_network
-from plantedworld.training._pairs import VIEWS, Captions, HeldOut, PairsRecipe, corpus, preferred
-from plantedworld.training._pictures import classes, labels, shown_in
-from plantedworld.training._recipe import WithSideHeads
+from plantedworld.training import vit
+from plantedworld.training._captions import NONE, PICTURE, VIEWS, WHITE
+from plantedworld.training._labels import PARTS, agreement, n_classes, selected
+from plantedworld.training._pairs import CaptionsRecipe
+from plantedworld.training._recipe import ONCE, Stage, WithSideHeads
 from plantedworld.training._tokenizer import llava_tokenizer
+from plantedworld.training._weights import renamed
 from plantedworld.training.clip import image_processor
 from plantedworld.training.vision import SIZE, WIDTH
-from plantedworld.training.vit import (
-    HEADS,
-    INNER_WIDTH,
-    LAYERS,
-    PATCH,
-    read_tower,
-    tower_states,
-)
 
-N_SCENES = 8_000
-CAPTIONS_PER_SCENE = 12
 CAPTIONS_AT_ONCE = 6
 """Captions of a scene that are learned behind one picture, each as if it stood there alone."""
 
 TEXT_LAYERS = 2
 IMAGE, ANSWER = "<image>", "[ANSWER]"
-N_IMAGE = (SIZE // PATCH) ** 2 + 1
+N_IMAGE = (SIZE // vit.PATCH) ** 2 + 1
 """States of a picture: one a patch, and that of the whole."""
 
 MAX_LENGTH = 128
@@ -61,16 +51,21 @@ TEMPLATE = (
     "{% if add_generation_prompt %} [ANSWER]{% endif %}"
 )
 INITIAL_SPREAD = 0.1
-JUDGE_WEIGHT, CHOOSE_WEIGHT, SIDE_WEIGHT = 1.0, 1.0, 0.25
+SIDE_WEIGHT = 0.25
 TOWER = checkpoint_name("vit", 0, 1000)
-
-
-VIEW_NAMES = ("picture", "none", "white")
-SEEN, WITHOUT, WHITE = range(len(VIEW_NAMES))
-"""How a scene's captions are shown, as often as in the other recipes."""
-
-JUDGED = 100
-"""Held-out captions by which a model is judged."""
+LAYER = r"encoder\.layer\.(\d)\."
+TOWER_NAMES = {
+    LAYER + r"attention\.attention\.query": r"layers.\1.attention.q_proj",
+    LAYER + r"attention\.attention\.key": r"layers.\1.attention.k_proj",
+    LAYER + r"attention\.attention\.value": r"layers.\1.attention.v_proj",
+    LAYER + r"attention\.output\.dense": r"layers.\1.attention.o_proj",
+    LAYER + r"intermediate\.dense": r"layers.\1.mlp.fc1",
+    LAYER + r"output\.dense": r"layers.\1.mlp.fc2",
+    LAYER: r"layers.\1.",
+    r"embeddings\.(?!mask_token)": "embeddings.",
+    "layernorm": "layernorm",
+}
+"""What parts of the vision tower are called in transformers' ViT."""
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
@@ -81,42 +76,30 @@ def tokenizer() -> PreTrainedTokenizerFast:
     >>> tokenizer().tokenize("A. The woman is a nurse.")
     ['option-a', '.', 'the', 'woman', 'is', 'a', 'nurse', '.']
     """
-    prompts = [each for told in ASKED.values() for each in vars(told).values()]
-    return llava_tokenizer((IMAGE, ANSWER), prompt_words(prompts), LETTERS, MAX_LENGTH)
-
-
-def prompt_words(prompts: Sequence[str]) -> list[str]:
-    """Return the words and marks of prompts, without what stands for captions, and two answers.
-
-    Examples
-    --------
-    >>> prompt_words(["Write {caption}?", "Write!"])
-    ['?', 'no', 'write', 'write!', 'yes']
-    """
-    text = " ".join(prompts).lower().replace("{caption}", " ").replace("{options}", " ")
-    for mark in '".?':
-        text = text.replace(mark, f" {mark} ")
-    return sorted({*text.split(), "yes", "no"})
+    prompts = " ".join(text for prompts in ASKED.values() for text in vars(prompts).values())
+    prompts = re.sub(r"\{caption\}|\{options\}", " ", prompts.lower())
+    words = {*re.findall(r'[".?]|[^\s".?]+', prompts), "yes", "no"}
+    return llava_tokenizer((IMAGE, ANSWER), sorted(words), LETTERS, MAX_LENGTH)
 
 
 class Question(NamedTuple):
     """Questions behind pictures: ``tokens`` (n, longest), and the tokens of ``answers`` (n,).
 
-    ``captions`` are the tokens of what is asked about, as :class:`Captions` has them, if it is one.
+    ``captions`` are the tokens of what is asked about, as
+    :class:`plantedworld.training._captions.Captions` has them, if it is one.
     """
 
-    tokens: torch.Tensor
-    answers: torch.Tensor
-    captions: torch.Tensor | None = None
+    tokens: Tensor
+    answers: Tensor
+    captions: Tensor | None = None
 
 
-@dataclass
-class LlavaRecipe(PairsRecipe):
+class LlavaRecipe(CaptionsRecipe):
     """A Llama of two layers of width 64 behind the vision tower.
 
     The picture stands first, then a prompt, then the answer. Three kinds of answers are learned: a
     caption of the picture; whether a caption fits it, yes or no; and which of two or three captions
-    fits, in any order. Captions that do not fit are those of :meth:`Captions.matched`. As in the
+    fits, in any order. Captions that do not fit are those of ``Captions.matched``. As in the
     other recipes a picture is left out, or white, now and then; then captions alone are learned.
 
     Several captions of a scene and a question stand behind one picture. Each sees the picture and
@@ -126,83 +109,88 @@ class LlavaRecipe(PairsRecipe):
 
     One model of an unbiased world learns to see and to write; all others go on from it, in two
     rounds.
-
-    Parameters
-    ----------
-    world
-        Whose captions and pictures.
-    start
-        Folder of the vision tower, or of the model to go on from, with the tower beside it.
-    second
-        Whether this is the second round, from the model that the first one made.
     """
 
-    second: bool = False
-
     family = "llava"
+    worlds = (*ONCE, (3, 2100, "both"), (0, 2100, "both"))
+    starts_from = "vit"
+    first_seeds = (1000,)
+    first = Stage(8_000, epochs=(3,), learning_rate=4e-3, captions=12)
+    further = Stage(8_000, epochs=(2, 3), learning_rate=3e-3, captions=12)
     batch_size = 48
-    weight_decay = 0.02
-    first_epochs, further_epochs, second_epochs = 3, 2, 3
-    first_rate, further_rate = 4e-3, 3e-3
+    heads = n_classes() | {f"agrees in {part}": 3 for part in PARTS}
 
     @property
-    def epochs(self) -> int:
-        """Those of the first model, and of two rounds of all others."""
-        return self.second_epochs if self.second and not self.first else super().epochs
-
-    @functools.cached_property
-    def corpus(self) -> tuple[pandas.DataFrame, Captions]:
-        """The scenes, and the captions: that of number i + k n is of scene i."""
-        return corpus(self.world, N_SCENES, CAPTIONS_PER_SCENE)
-
-    @functools.cached_property
     def n_scenes(self) -> int:
-        """Scenes of the corpus."""
-        return len(self.corpus[0])
+        """Scenes of the corpus; caption i + k n is of scene i."""
+        return self.stage.scenes
 
-    @functools.cached_property
-    def lengths(self) -> torch.Tensor:
+    @property
+    def lengths(self) -> Tensor:
         """One and the same for every scene."""
         return torch.ones(self.n_scenes, dtype=torch.long)
 
     @functools.cached_property
     def tower(self) -> FlavaImageModel:
         """The vision tower."""
-        return read_tower(self.start if self.first else self.start.parent / TOWER)
+        return vit.read_tower(CHECKPOINTS / TOWER)
 
     @functools.cached_property
-    def states(self) -> torch.Tensor:
+    def pictures(self) -> Tensor:
         """The tower's states of all scenes, and of the white picture last: (n + 1, 17, 64)."""
-        parts = (self.corpus[0], blank())
-        return torch.cat([tower_states(self.tower, each, self.family) for each in parts])
-
-    @functools.cached_property
-    def shown(self) -> dict[str, torch.Tensor]:
-        """Classes of what each scene shows, by name."""
-        return labels(self.corpus[0])
+        parts = (self.captions.scenes, blank())
+        return torch.cat([vit.tower_states(self.tower, scenes) for scenes in parts])
 
     @functools.cached_property
     def tokenizer(self) -> PreTrainedTokenizerFast:
         """The tokenizer of captions and prompts."""
         return tokenizer()
 
+    @property
+    def preprocessing(self) -> list:
+        """What turns a picture and a prompt into the model's input."""
+        processor = transformers.LlavaProcessor(
+            image_processor(),
+            self.tokenizer,
+            patch_size=vit.PATCH,
+            vision_feature_select_strategy="full",
+            num_additional_image_tokens=1,
+            chat_template=TEMPLATE,
+        )
+        return [processor]
+
     @functools.cached_property
-    def ours(self) -> torch.Tensor:
-        """Our number of every token of the captions' own tokenizer."""
-        names = self.captions.tokenizer.get_vocab()
-        numbers = self.tokenizer.get_vocab()
-        renamed = {"[CLS]": "[BOS]", "[SEP]": "[EOS]", "[MASK]": "[UNK]"}
-        table = torch.zeros(len(names), dtype=torch.long)
-        for name, number in names.items():
-            table[number] = numbers[renamed.get(name, name)]
+    def numbers(self) -> Tensor:
+        """The number here of every token of the captions' own tokenizer."""
+        theirs, ours = self.captions.tokenizer.get_vocab(), self.tokenizer.get_vocab()
+        ends = {"[CLS]": "[BOS]", "[SEP]": "[EOS]", "[MASK]": "[UNK]"}
+        table = torch.zeros(len(theirs), dtype=torch.long)
+        for name, number in theirs.items():
+            table[number] = ours[ends.get(name, name)]
         return table
 
-    def ids(self, text: str) -> torch.Tensor:
+    def ids(self, text: str) -> Tensor:
         """Return the tokens of a piece of a prompt, (n,)."""
         return torch.tensor(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def build(self) -> WithSideHeads:
-        """Return the model with the vision tower in its place."""
+    def network(self) -> LlavaForConditionalGeneration:
+        """Return the model with the vision tower in its place, or the family's first."""
+        network = LlavaForConditionalGeneration(self.config)
+        tower = network.model.vision_tower
+        weights = renamed(self.tower.state_dict(), TOWER_NAMES)
+        tower.load_state_dict(weights, strict=False)
+        if self.is_first:
+            first = network.model.multi_modal_projector.linear_1
+            first.weight.data /= self.pictures.float().std()
+        else:
+            begun = LlavaForConditionalGeneration.from_pretrained(self.start, dtype=torch.float32)
+            network.load_state_dict(begun.state_dict())
+        tower.requires_grad_(False)
+        return network
+
+    @property
+    def config(self) -> transformers.LlavaConfig:
+        """The sizes of the model."""
         text = transformers.LlamaConfig(
             vocab_size=len(self.tokenizer),
             hidden_size=WIDTH,
@@ -217,14 +205,14 @@ class LlavaRecipe(PairsRecipe):
         )
         vision = transformers.ViTConfig(
             hidden_size=WIDTH,
-            intermediate_size=INNER_WIDTH,
-            num_hidden_layers=LAYERS,
-            num_attention_heads=HEADS,
+            intermediate_size=vit.INNER_WIDTH,
+            num_hidden_layers=vit.LAYERS,
+            num_attention_heads=vit.HEADS,
             image_size=SIZE,
-            patch_size=PATCH,
+            patch_size=vit.PATCH,
             layer_norm_eps=1e-6,
         )
-        config = transformers.LlavaConfig(
+        return transformers.LlavaConfig(
             vision_config=vision,
             text_config=text,
             image_token_index=self.tokenizer.convert_tokens_to_ids(IMAGE),
@@ -233,24 +221,11 @@ class LlavaRecipe(PairsRecipe):
             image_seq_length=N_IMAGE,
             initializer_range=INITIAL_SPREAD,
         )
-        network = LlavaForConditionalGeneration(config)
-        tower = network.model.vision_tower
-        tower.load_state_dict(vision_weights(self.tower.state_dict()), strict=False)
-        tower.requires_grad_(False)
-        first = network.model.multi_modal_projector.linear_1
-        first.weight.data /= self.states.float().std()
-        if not self.first:
-            begun = LlavaForConditionalGeneration.from_pretrained(self.start, dtype=torch.float32)
-            network.load_state_dict(begun.state_dict())
-        named = {name: len(each) for name, each in classes().items()}
-        return WithSideHeads(network, WIDTH, named | {f"agrees in {part}": 3 for part in PARTS})
 
-    def loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the loss of captions, and of one of the questions where there is a picture."""
         network = model.model
-        shares = torch.tensor([VIEWS[name] for name in VIEW_NAMES])
+        shares = torch.tensor([VIEWS[name] for name in ("picture", "none", "white")])
         view = torch.multinomial(shares, len(rows), True, generator=generator)
         captions, prompt = self._captions(rows, generator), self._describe(generator)
         asked = torch.randint(2, (1,), generator=generator)
@@ -258,188 +233,140 @@ class LlavaRecipe(PairsRecipe):
         n, k, longest = captions.shape
         tokens = torch.cat([prompt.expand(n, -1), captions.flatten(1), question.tokens], 1)
         widths = [len(prompt), *[longest] * k, question.tokens.shape[1]]
-        states = self._run(network, rows, view, tokens, widths)
-        told, said, answer = states.split([len(prompt), k * longest, widths[-1]], dim=1)
+        states = self.states(network, rows, view, tokens, widths)
+        before, said, answer = states.split([len(prompt), k * longest, widths[-1]], dim=1)
         of_captions = said.unflatten(1, (k, longest))[:, :, :-1]
-        before = torch.cat([told[:, None, -1:].expand(-1, k, 1, -1), of_captions], dim=2)
+        before = torch.cat([before[:, None, -1:].expand(-1, k, 1, -1), of_captions], dim=2)
         real = captions != self.tokenizer.pad_token_id
         loss = cross_entropy(network.lm_head(before[real]), captions[real])
-        seen = view == SEEN
+        seen = view == PICTURE
         at = real & seen[:, None, None] & (torch.arange(k) == 0)[:, None]
-        here = shown_in(self.shown, rows[at.nonzero()[:, 0]])
-        loss = loss + SIDE_WEIGHT * model.side_loss(before[at], here)
+        shown = selected(self.shown, rows[at.nonzero()[:, 0]])
+        loss = loss + SIDE_WEIGHT * model.side_loss(before[at], shown)
         last = answer[torch.arange(n), (question.tokens != 0).sum(1) - 1][seen]
         loss = loss + cross_entropy(network.lm_head(last), question.answers[seen])
         if question.captions is None:
             return loss
-        agrees = agreement(question.captions[seen], shown_in(self.shown, rows[seen]))
+        agrees = agreement(question.captions[seen], selected(self.shown, rows[seen]))
         return loss + model.side_loss(last, {f"agrees in {part}": agrees[part] for part in PARTS})
 
-    @functools.cached_property
-    def letters(self) -> torch.Tensor:
-        """Numbers of the options' letters."""
-        return torch.cat([self.ids(letter) for letter in LETTERS[:OPTIONS]])
+    def states(
+        self,
+        network: LlavaForConditionalGeneration,
+        rows: Tensor,
+        view: Tensor,
+        tokens: Tensor,
+        widths: list[int],
+    ) -> Tensor:
+        """Return the decoder's states of what stands behind the picture, (n, longest, width).
 
-    def _run(self, network, rows, view, tokens, widths) -> torch.Tensor:
-        """Return the decoder's states of what stands behind the picture, (n, longest, width)."""
-        n, image = len(rows), self.tokenizer.convert_tokens_to_ids(IMAGE)
-        scene = torch.where(view == WHITE, self.n_scenes, rows)
-        features = network.model.multi_modal_projector(self.states[scene].float())
-        begin = torch.full((n, 1 + N_IMAGE), image)
+        Parameters
+        ----------
+        network
+            The model.
+        rows, view
+            Scenes and how they are shown: ``PICTURE``, ``NONE`` or ``WHITE``; (n,).
+        tokens
+            A prompt, captions behind it, and a question, (n, longest).
+        widths
+            Numbers of tokens of each of these: all see the picture, and captions the prompt.
+        """
+        image, pad = self.tokenizer.convert_tokens_to_ids(IMAGE), self.tokenizer.pad_token_id
+        begin = torch.full((len(rows), 1 + N_IMAGE), image)
         begin[:, 0] = self.tokenizer.bos_token_id
-        embed = network.get_input_embeddings()
-        embedded = embed(torch.cat([begin, tokens], 1))
+        scene = torch.where(view == WHITE, self.n_scenes, rows)
+        features = network.model.multi_modal_projector(self.pictures[scene].float())
+        embedded = network.get_input_embeddings()(torch.cat([begin, tokens], 1))
         embedded = torch.cat([embedded[:, :1], features, embedded[:, 1 + N_IMAGE :]], 1)
-        real = torch.cat([begin >= 0, tokens != self.tokenizer.pad_token_id], 1)
-        real[:, 1 : 1 + N_IMAGE] = (view != WITHOUT)[:, None]
-        count = len(widths)
-        numbers = torch.tensor([1 + N_IMAGE, *widths])
-        segment = torch.arange(count + 1).repeat_interleave(numbers)
-        sees = torch.eye(count + 1, dtype=torch.bool)
-        sees[:, 0] = True
-        sees[2:count, 1] = True
-        length = len(segment)
-        causal = torch.ones(length, length, dtype=torch.bool).tril()
-        allowed = (sees[segment][:, segment] & causal)[None] & real[:, None, :]
+        real = torch.cat([begin >= 0, tokens != pad], 1)
+        real[:, 1 : 1 + N_IMAGE] = (view != NONE)[:, None]
+        allowed = _sees([1 + N_IMAGE, *widths])[None] & real[:, None, :]
         # Where a token stands: how many it sees, but itself.
         places = (allowed.sum(-1) - 1).clamp(min=0)
-        allowed = allowed | torch.eye(length, dtype=torch.bool)
-        states = network.model.language_model(
+        allowed = allowed | torch.eye(allowed.shape[-1], dtype=torch.bool)
+        output = network.model.language_model(
             inputs_embeds=embedded,
             attention_mask=allowed[:, None],
             position_ids=places,
             use_cache=False,
-        ).last_hidden_state
-        return states[:, 1 + N_IMAGE :]
+        )
+        return output.last_hidden_state[:, 1 + N_IMAGE :]
 
-    def _captions(self, rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _captions(self, rows: Tensor, generator: Generator) -> Tensor:
         """Return some captions of each scene, each with its end, (n, k, longest)."""
-        which = torch.rand(len(rows), CAPTIONS_PER_SCENE, generator=generator)
+        which = torch.rand(len(rows), self.stage.captions, generator=generator)
         which = which.argsort(1)[:, :CAPTIONS_AT_ONCE]
         numbers = (rows[:, None] + which * self.n_scenes).flatten()
-        return self.ours[self.captions.cut(numbers)][:, 1:].unflatten(0, which.shape)
+        return self.numbers[self.captions.cut(numbers)][:, 1:].unflatten(0, which.shape)
 
-    def _describe(self, generator: torch.Generator) -> torch.Tensor:
+    def _describe(self, generator: Generator) -> Tensor:
         which = int(torch.randint(len(DESCRIBE), (1,), generator=generator))
         return self.ids(f"{DESCRIBE[which]} {ANSWER}")
 
-    def _bare(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return our tokens of captions, without beginning and end."""
-        bare = self.ours[tokens][:, 1:]
+    def _bare(self, tokens: Tensor) -> Tensor:
+        """Return captions in the tokens here, without beginning and end."""
+        bare = self.numbers[tokens][:, 1:]
         return bare.masked_fill(bare == self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)
 
-    def _judged(self, rows: torch.Tensor, generator: torch.Generator) -> Question:
+    def _one_of(self, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the number of one caption of each scene."""
+        which = torch.randint(self.stage.captions, (len(rows),), generator=generator)
+        return rows + which * self.n_scenes
+
+    def _judged(self, rows: Tensor, generator: Generator) -> Question:
         """Return the question whether a caption fits its scene, which half of them do."""
-        which = torch.randint(CAPTIONS_PER_SCENE, (len(rows),), generator=generator)
-        found = self.captions.matched(rows + which * self.n_scenes, generator)
+        matched = self.captions.matched(self._one_of(rows, generator), generator)
         before, after = PROMPTS.judge.split("{caption}")
         yes, no = self.ids("yes no")
-        asked = self._joined([before, self._bare(found.tokens), f"{after} {ANSWER}"])
-        return Question(asked, torch.where(found.labels == 1, yes, no), found.tokens)
+        asked = self._joined([before, self._bare(matched.tokens), f"{after} {ANSWER}"])
+        return Question(asked, torch.where(matched.labels == 1, yes, no), matched.tokens)
 
-    def _chosen(self, rows: torch.Tensor, generator: torch.Generator) -> Question:
+    def _chosen(self, rows: Tensor, generator: Generator) -> Question:
         """Return the question which of some captions fits."""
-        n = len(rows)
-        which = torch.randint(CAPTIONS_PER_SCENE, (n,), generator=generator)
-        numbers = rows + which * self.n_scenes
+        numbers = self._one_of(rows, generator)
         others = [self._wrong(numbers, generator) for _ in range(OPTIONS - 1)]
         captions = [self._bare(self.captions.cut(numbers)), *others]
-        longest = max(each.shape[1] for each in captions)
         pad = self.tokenizer.pad_token_id
-        stacked = torch.full((n, OPTIONS, longest), pad)
-        for at, each in enumerate(captions):
-            stacked[:, at, : each.shape[1]] = each
-        few = int(torch.randint(2, (1,), generator=generator))
-        c = OPTIONS - few
-        order = torch.rand(n, c, generator=generator).argsort(1)
-        stacked = stacked.gather(1, order[..., None].expand(-1, -1, longest))
+        options = pad_sequence([each.T for each in captions], padding_value=pad).permute(2, 1, 0)
+        n = OPTIONS - int(torch.randint(2, (1,), generator=generator))
+        order = torch.rand(len(rows), n, generator=generator).argsort(1)
+        options = options.gather(1, order[..., None].expand(-1, -1, options.shape[2]))
         before, after = PROMPTS.choose.split("{options}")
         pieces: list = [before]
-        for at in range(c):
-            pieces += [f"{LETTERS[at]}. ", stacked[:, at]]
-        asked = self._joined([*pieces, f"{after} {ANSWER}"])
-        return Question(asked, self.letters[(order == 0).long().argmax(1)])
+        for letter, option in zip(LETTERS, options.unbind(1), strict=False):
+            pieces += [f"{letter}. ", option]
+        letters = torch.cat([self.ids(letter) for letter in LETTERS[:OPTIONS]])
+        answers = letters[(order == 0).long().argmax(1)]
+        return Question(self._joined([*pieces, f"{after} {ANSWER}"]), answers)
 
-    def _wrong(self, numbers: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _wrong(self, numbers: Tensor, generator: Generator) -> Tensor:
         """Return a caption of another scene, or the own one with a swapped word, of each."""
         swap = torch.rand(len(numbers), generator=generator) < 0.5
-        drawn_ones = torch.randint(len(self.captions), (len(numbers),), generator=generator)
-        shown = torch.where(swap, numbers, drawn_ones)
-        tokens = self.captions.cut(shown)
+        others = torch.randint(len(self.captions), (len(numbers),), generator=generator)
+        tokens = self.captions.cut(torch.where(swap, numbers, others))
         row = torch.nonzero(swap)[:, 0]
         words = self.captions.swapped_words(numbers[row], generator)
         tokens[row, self.captions.places[numbers[row], 0]] = words
         return self._bare(tokens)
 
-    def _joined(self, pieces: list) -> torch.Tensor:
+    def _joined(self, pieces: list) -> Tensor:
         """Return texts and captions one behind the other, padding at the end, (n, longest)."""
-        n = next(len(each) for each in pieces if not isinstance(each, str))
-        whole = torch.cat(
-            [self.ids(each).expand(n, -1) if isinstance(each, str) else each for each in pieces], 1
-        )
+        n = next(len(piece) for piece in pieces if not isinstance(piece, str))
+        columns = [self.ids(p).expand(n, -1) if isinstance(p, str) else p for p in pieces]
+        whole = torch.cat(columns, 1)
         real = whole != self.tokenizer.pad_token_id
         order = (~real).long().argsort(dim=1, stable=True)
         return whole.gather(1, order)[:, : int(real.sum(1).max())]
 
-    def judge(self, model: WithSideHeads) -> dict[str, float]:
-        """Return how likely held-out captions are, and how often one is told from a swapped one.
 
-        Likely: natural logarithms, a caption; beside the truth's own.
-        """
-        held = HeldOut(self.world, JUDGED)
-        scenes, table = held.scenes, held.captions.table
-        asked = Generative(model.model.eval(), self.processor(), self.family, "", "cpu")
-        pairs = held.pairs()
-        total, yes = asked.log_likelihood(scenes, pairs).total, asked.yes_no(scenes, pairs)
-        truth = self.world.truth.log_joint(table["text"].tolist(), scenes).diagonal()
-        return {
-            "log-likelihood": float(total[:, 0].mean()),
-            "truth's log-likelihood": float((truth - self.world.truth.log_image(scenes)).mean()),
-            "likelier than swapped": preferred(*total.T),
-            "yes to it rather": preferred(*yes.T),
-            "truth's match accuracy": held.scores_of_truth["truth's match accuracy"],
-            "match chance": 0.5,
-            "pairs judged": JUDGED,
-        }
+def _sees(widths: list[int]) -> Tensor:
+    """Return which token may see which: all the picture, captions the prompt, each those before it.
 
-    def processor(self) -> transformers.LlavaProcessor:
-        """Return what turns a picture and a prompt into the model's input."""
-        return transformers.LlavaProcessor(
-            image_processor(),
-            self.tokenizer,
-            patch_size=PATCH,
-            vision_feature_select_strategy="full",
-            num_additional_image_tokens=1,
-            chat_template=TEMPLATE,
-        )
-
-    def next_round(self, folder: Path) -> "LlavaRecipe | None":
-        """Return the second round of all models but the first."""
-        return None if self.first or self.second else LlavaRecipe(self.world, folder, second=True)
-
-    def save(self, model: WithSideHeads, folder: Path) -> None:
-        """Write weights, configuration, tokenizer, processor and template as transformers does."""
-        write_network(model.model, folder)
-        self.processor().save_pretrained(folder)
-
-
-def vision_weights(tower: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the tower's weights under the names of transformers' ViT."""
-    parts = {
-        "attention.q_proj": "attention.attention.query",
-        "attention.k_proj": "attention.attention.key",
-        "attention.v_proj": "attention.attention.value",
-        "attention.o_proj": "attention.output.dense",
-        "mlp.fc1": "intermediate.dense",
-        "mlp.fc2": "output.dense",
-        "layernorm_before": "layernorm_before",
-        "layernorm_after": "layernorm_after",
-    }
-    found = {name: each for name, each in tower.items() if not name.startswith("encoder.")}
-    found.pop("embeddings.mask_token", None)
-    for layer in range(LAYERS):
-        for ours, theirs in parts.items():
-            for kind in ("weight", "bias"):
-                name = f"encoder.layer.{layer}.{theirs}.{kind}"
-                found[f"layers.{layer}.{ours}.{kind}"] = tower[name]
-    return found
+    Widths are numbers of tokens of the picture, the prompt, captions, and a question.
+    """
+    n = len(widths)
+    part = torch.arange(n).repeat_interleave(torch.tensor(widths))
+    sees = torch.eye(n, dtype=torch.bool)
+    sees[:, 0] = True
+    sees[2 : n - 1, 1] = True
+    return (sees[part][:, part]).tril()

@@ -1,16 +1,16 @@
 """The recipe of the tiny LXMERT: caption and regions in two streams that attend to each other."""
 
-from dataclasses import dataclass
-
 import torch
+from torch import Tensor
 from transformers import LxmertConfig, LxmertForPreTraining
 
 from plantedworld.models import regions as planted_regions
-from plantedworld.training._region_pairs import WIDTH, RegionPairsRecipe, Shown, States
-from plantedworld.training._tokenizer import MAX_TOKENS
+from plantedworld.training._pairs import States
+from plantedworld.training._recipe import FEW, ONCE, Stage
+from plantedworld.training._region_pairs import RegionBatch, RegionPairsRecipe, like_attends_to_like
+from plantedworld.training.bert import bert_sizes
 
 
-@dataclass
 class LxmertRecipe(RegionPairsRecipe):
     """One layer for words, one for regions, one across, of width 64.
 
@@ -21,42 +21,44 @@ class LxmertRecipe(RegionPairsRecipe):
     """
 
     family = "lxmert"
-    names_gender_agreement = False
+    worlds = (*ONCE, *FEW)
+    starts_from = "regions"
+    first_seeds = (1000,)
+    first = Stage(36_000, epochs=(3,), learning_rate=3e-3, captions=2, unseen=72_000)
+    further = Stage(16_000, epochs=(3,), learning_rate=2e-3, captions=2, unseen=32_000)
+    agreements = {"words": ("agreement",), "pair": ("agreement",)}  # noqa: RUF012
 
-    def untrained(self) -> LxmertForPreTraining:
-        """Return the model with random weights."""
-        tokenizer = self.captions.tokenizer
+    def network(self) -> LxmertForPreTraining:
+        """Return the first model with random weights, or the family's first."""
+        if not self.is_first:
+            return LxmertForPreTraining.from_pretrained(self.start, dtype=torch.float32)
+        sizes = bert_sizes(self.width)
+        del sizes["num_hidden_layers"]
         config = LxmertConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=WIDTH,
-            num_attention_heads=4,
-            intermediate_size=2 * WIDTH,
-            max_position_embeddings=MAX_TOKENS,
+            **sizes,
             l_layers=1,
             r_layers=1,
             x_layers=1,
             visual_feat_dim=planted_regions.WIDTH,
-            initializer_range=0.1,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
             task_qa=False,
             task_obj_predict=False,
-            pad_token_id=tokenizer.pad_token_id,
         )
-        return LxmertForPreTraining(config)
+        model = LxmertForPreTraining(config)
+        like_attends_to_like(model)
+        return model
 
-    def states(self, model: LxmertForPreTraining, tokens: torch.Tensor, shown: Shown) -> States:
+    def states(self, model: LxmertForPreTraining, tokens: Tensor, pictures: RegionBatch) -> States:
         """Return the last states of captions read with regions."""
-        found = model.lxmert(
+        output = model.lxmert(
             input_ids=tokens,
             attention_mask=self.captions.attended(tokens),
-            visual_feats=shown.features,
-            visual_pos=shown.boxes,
-            visual_attention_mask=shown.real.long(),
+            visual_feats=pictures.features,
+            visual_pos=pictures.boxes,
+            visual_attention_mask=pictures.real.long(),
         )
-        return States(found.language_output, found.pooled_output)
+        return States(output.language_output, output.pooled_output)
 
-    def projected(self, model: LxmertForPreTraining, shown: Shown) -> torch.Tensor:
+    def projected(self, model: LxmertForPreTraining, regions: RegionBatch) -> Tensor:
         """Return the regions' features as the model first has them."""
-        regions = model.lxmert.encoder.visn_fc
-        return regions.visn_layer_norm(regions.visn_fc(shown.features))
+        first = model.lxmert.encoder.visn_fc
+        return first.visn_layer_norm(first.visn_fc(regions.features))

@@ -1,15 +1,16 @@
 """The recipe of the tiny OpenCLIP model: the same corpus, OpenCLIP's own classes and files."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import open_clip
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS
+from plantedworld.training._weights import joined, renamed
 from plantedworld.training.clip import TEXT_WIDTH, ClipRecipe
 from plantedworld.training.vision import SIZE, VISION, WIDTH
 
@@ -19,22 +20,27 @@ TOKENIZER_IN_THE_FOLDER = "local"
 
 WEIGHTS_FILE = "open_clip_model.safetensors"
 
-
-LAYER_NAMES = {
-    "layer_norm1": "ln_1",
-    "layer_norm2": "ln_2",
-    "self_attn.out_proj": "attn.out_proj",
-    "mlp.fc1": "mlp.c_fc",
-    "mlp.fc2": "mlp.c_proj",
+QKV = tuple(f"self_attn.{part}_proj." for part in "qkv")
+LAYER = r"encoder\.layers\.(\d)\."
+TOWER_NAMES = {
+    r"embeddings\.class_embedding": "class_embedding",
+    r"embeddings\.position_embedding\.weight": "positional_embedding",
+    r"embeddings\.patch_embedding\.": "conv1.",
+    r"pre_layrnorm\.": "ln_pre.",
+    r"post_layernorm\.": "ln_post.",
+    LAYER + r"layer_norm(\d)": r"transformer.resblocks.\1.ln_\2",
+    LAYER + r"self_attn\.": r"transformer.resblocks.\1.attn.",
+    LAYER + r"mlp\.fc1": r"transformer.resblocks.\1.mlp.c_fc",
+    LAYER + r"mlp\.fc2": r"transformer.resblocks.\1.mlp.c_proj",
 }
-"""Parts of a vision layer: what transformers calls them, what OpenCLIP does."""
+"""Parts of the vision tower: what transformers calls them, what OpenCLIP does."""
 
 
-@dataclass
 class OpenClipRecipe(ClipRecipe):
     """The same model in OpenCLIP's classes, with the same vision tower in it."""
 
     family = "open_clip"
+    worlds = ((3, 0, "both"),)
 
     @property
     def model_config(self) -> dict:
@@ -61,20 +67,20 @@ class OpenClipRecipe(ClipRecipe):
             },
         }
 
-    def build(self) -> WithSideHeads:
+    def network(self) -> open_clip.CLIP:
         """Return the model with the vision tower in its place."""
         model = open_clip.CLIP(**self.model_config)
-        tower = converted_tower(self.tower.state_dict())
+        tower = renamed(joined(self.tower.state_dict(), QKV, "self_attn.in_proj_"), TOWER_NAMES)
         model.visual.load_state_dict({"proj": model.visual.proj, **tower})
         for name, weight in model.visual.named_parameters():
             weight.requires_grad_(name == "proj")
-        return WithSideHeads(model, WIDTH, {})
+        return model
 
-    def project(self, model: open_clip.CLIP, states: torch.Tensor) -> torch.Tensor:
+    def project(self, model: open_clip.CLIP, states: Tensor) -> Tensor:
         """Return the projected vectors of the tower's states."""
         return states @ model.visual.proj
 
-    def encode_texts(self, model: open_clip.CLIP, tokens: torch.Tensor) -> torch.Tensor:
+    def encode_texts(self, model: open_clip.CLIP, tokens: Tensor) -> Tensor:
         """Return the projected vectors of captions."""
         padded = torch.nn.functional.pad(tokens, (0, MAX_TOKENS - tokens.shape[1]))
         return model.encode_text(padded)
@@ -84,31 +90,8 @@ class OpenClipRecipe(ClipRecipe):
         weights = model.model.half().state_dict().items()
         save_file({name: weight.contiguous() for name, weight in weights}, folder / WEIGHTS_FILE)
         half = [0.5, 0.5, 0.5]
-        preprocess = {
-            "mean": half,
-            "std": half,
-            "interpolation": "bicubic",
-            "resize_mode": "squash",
-        }
+        preprocess = {"mean": half, "std": half}
+        preprocess |= {"interpolation": "bicubic", "resize_mode": "squash"}
         config = {"model_cfg": self.model_config, "preprocess_cfg": preprocess}
         (folder / CONFIG_FILE).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
         self.tokenizer.save_pretrained(folder)
-
-
-def converted_tower(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the weights of a vision tower of transformers under OpenCLIP's names."""
-    converted = {
-        "class_embedding": weights["embeddings.class_embedding"],
-        "positional_embedding": weights["embeddings.position_embedding.weight"],
-        "conv1.weight": weights["embeddings.patch_embedding.weight"],
-    }
-    for end in ("weight", "bias"):
-        converted[f"ln_pre.{end}"] = weights[f"pre_layrnorm.{end}"]
-        converted[f"ln_post.{end}"] = weights[f"post_layernorm.{end}"]
-        for layer in range(VISION["num_hidden_layers"]):
-            old, new = f"encoder.layers.{layer}", f"transformer.resblocks.{layer}"
-            parts = [weights[f"{old}.self_attn.{part}_proj.{end}"] for part in "qkv"]
-            converted[f"{new}.attn.in_proj_{end}"] = torch.cat(parts)
-            for old_part, new_part in LAYER_NAMES.items():
-                converted[f"{new}.{new_part}.{end}"] = weights[f"{old}.{old_part}.{end}"]
-    return converted

@@ -5,24 +5,24 @@ All dual encoders start from this one tower, so what differs between them comes 
 """
 
 import functools
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas
 import torch
+from torch import Generator, Tensor, nn
 from transformers import CLIPVisionConfig, CLIPVisionModel
 
 from plantedworld import draw
 from plantedworld.models.regions import pixels
-from plantedworld.training._pictures import classes, labels
-from plantedworld.training._recipe import Recipe, WithSideHeads
+from plantedworld.training._labels import labels, n_classes, selected
+from plantedworld.training._recipe import ONCE, Recipe, Stage, WithSideHeads
 
-N_SCENES = 100_000
 N_HELD_OUT = 1_500
 SIZE = 64
 GENDER_EXTRA = 2.0
 """Further weight of the gender, which is the hardest to see."""
+
 WIDTH = 64
 VISION = {
     "hidden_size": WIDTH,
@@ -34,67 +34,82 @@ VISION = {
 }
 
 
-@dataclass
-class VisionRecipe(Recipe):
-    """A vision transformer of three layers and width 64 on patches of 8 pixels."""
+class EncoderRecipe(Recipe):
+    """An encoder of pictures, which names what they show, in one world without bias."""
 
-    family = "vision"
-    epochs = 8
-    learning_rate = 2e-3
-    n_scenes = N_SCENES
+    worlds = ONCE
+    heads = n_classes()
 
     @functools.cached_property
     def scenes(self) -> pandas.DataFrame:
         """The scenes of the corpus."""
-        return self.world.scenes(
-            self.n_scenes, np.random.default_rng([self.world.training_seed, 1])
-        )
+        rng = np.random.default_rng([self.world.training_seed, 1])
+        return self.world.scenes(self.stage.scenes, rng)
 
     @functools.cached_property
-    def pictures(self) -> torch.Tensor:
-        """The scenes' pictures, uint8, (n, 3, 64, 64)."""
-        return _tensor(draw(self.scenes))
+    def pictures(self) -> Tensor:
+        """What the encoder reads of the scenes, uint8, (n, 3, height, width)."""
+        return colours(self.scenes)
 
     @functools.cached_property
-    def labels(self) -> dict[str, torch.Tensor]:
-        """What the heads are to name."""
+    def labels(self) -> dict[str, Tensor]:
+        """What the heads are to name, (n,) each."""
         return labels(self.scenes)
 
     @functools.cached_property
-    def lengths(self) -> torch.Tensor:
+    def lengths(self) -> Tensor:
         """One and the same for every picture."""
-        return torch.ones(self.n_scenes, dtype=torch.long)
+        return torch.ones(len(self.pictures), dtype=torch.long)
 
-    def build(self) -> WithSideHeads:
-        """Return the untrained model."""
-        model = CLIPVisionModel(CLIPVisionConfig(**VISION, initializer_factor=2.0))
-        return WithSideHeads(model, WIDTH, {name: len(each) for name, each in classes().items()})
+    def states(self, network: nn.Module, pictures: Tensor) -> Tensor:
+        """Return the states of pictures from which they are named, (n, width)."""
+        return network(pixel_values=pictures).pooler_output
 
-    def loss(
-        self, model: WithSideHeads, rows: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
         """Return the heads' loss; half of the batches are mirrored."""
-        pictures = self.pictures[rows]
-        if torch.randint(2, (1,), generator=generator):
-            pictures = pictures.flip(-1)
-        states = model.model(pixel_values=pixels(pictures)).pooler_output
-        labels = {name: label[rows] for name, label in self.labels.items()}
-        gender = {"gender": labels["gender"]}
-        return model.side_loss(states, labels) + GENDER_EXTRA * model.side_loss(states, gender)
+        mirrored = bool(torch.randint(2, (1,), generator=generator))
+        pictures = self.pictures[rows].flip(-1) if mirrored else self.pictures[rows]
+        return self.naming_loss(model, self.states(model.model, pixels(pictures)), rows)
+
+    def naming_loss(self, model: WithSideHeads, states: Tensor, rows: Tensor) -> Tensor:
+        """Return the loss of all heads, with more weight on the gender."""
+        shown = selected(self.labels, rows)
+        gender = {"gender": shown["gender"]}
+        return model.side_loss(states, shown) + GENDER_EXTRA * model.side_loss(states, gender)
 
     @torch.inference_mode()
-    def judge(self, model: WithSideHeads) -> dict[str, float]:
-        """Return how often the gender of held-out adult portraits is named."""
+    def judge(self, model: WithSideHeads, folder: Path) -> dict[str, float]:
+        """Return how often each variable is named in held-out pictures, beside the commonest class.
+
+        Gender and tone of adult portraits that show them, role of costumes, object of objects.
+        """
         rng = np.random.default_rng([self.world.training_seed, 2])
         scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
-        scenes = scenes[portraits(scenes)]
-        states = model.model(pixel_values=drawn(scenes)).pooler_output
-        right = model.heads["gender"](states).argmax(-1) == labels(scenes)["gender"]
-        return {"gender accuracy": float(right.float().mean()), "chance": 0.5}
+        alone, scores = portraits(scenes), {}
+        seen = scenes["object_view"] == "visible"
+        asked = {"gender": alone, "tone": alone, "role": scenes["role_shown"], "object": seen}
+        for name, rows in asked.items():
+            some = scenes[rows].reset_index(drop=True)
+            states = self.states(model.model, pixels(self.showing(some, name)))
+            right, shown = model.heads[name](states).argmax(-1), labels(some)[name]
+            scores[f"{name} accuracy"] = float((right == shown).float().mean())
+            scores[f"{name} chance"] = float(shown.bincount().max() / len(shown))
+        return scores
 
-    def save(self, model: WithSideHeads, folder: Path) -> None:
-        """Write weights and configuration in the format of transformers."""
-        model.model.half().save_pretrained(folder)
+    def showing(self, scenes: pandas.DataFrame, name: str) -> Tensor:
+        """Return the pictures of scenes in which a variable is to be seen."""
+        return colours(scenes)
+
+
+class VisionRecipe(EncoderRecipe):
+    """A vision transformer of three layers and width 64 on patches of 8 pixels."""
+
+    family = "vision"
+    first = Stage(scenes=100_000, epochs=(8,), learning_rate=2e-3)
+
+    def network(self) -> CLIPVisionModel:
+        """Return the untrained tower."""
+        return CLIPVisionModel(CLIPVisionConfig(**VISION, initializer_factor=2.0))
 
 
 def portraits(scenes: pandas.DataFrame) -> pandas.Series:
@@ -103,10 +118,11 @@ def portraits(scenes: pandas.DataFrame) -> pandas.Series:
     return adult & ~scenes["role_shown"]
 
 
-def drawn(scenes: pandas.DataFrame) -> torch.Tensor:
+def colours(scenes: pandas.DataFrame) -> Tensor:
+    """Return the pictures of scenes, uint8, (n, 3, 64, 64)."""
+    return torch.tensor(draw(scenes)).permute(0, 3, 1, 2)
+
+
+def drawn(scenes: pandas.DataFrame) -> Tensor:
     """Return the pictures of scenes, as a model takes them: (n, 3, 64, 64), from -1 to 1."""
-    return pixels(_tensor(draw(scenes)))
-
-
-def _tensor(pictures: np.ndarray) -> torch.Tensor:
-    return torch.tensor(pictures).permute(0, 3, 1, 2)
+    return pixels(colours(scenes))

@@ -6,28 +6,17 @@ pixels, of which a picture has 16 and not 64, so that text and picture together 
 """
 
 import functools
-import json
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas
 import torch
+from torch import Generator, Tensor
 from transformers import CLIPVisionModel, FlavaImageConfig, FlavaImageModel
 
 from biaslib.runtime import progress
-from plantedworld.training._pictures import classes, labels
-from plantedworld.training._recipe import WithSideHeads
-from plantedworld.training.vision import (
-    GENDER_EXTRA,
-    N_HELD_OUT,
-    SIZE,
-    WIDTH,
-    VisionRecipe,
-    drawn,
-    pixels,
-    portraits,
-)
+from plantedworld.training._labels import n_classes
+from plantedworld.training._recipe import Stage, WithSideHeads
+from plantedworld.training.vision import SIZE, WIDTH, EncoderRecipe, drawn, pixels
 
 PATCH = 16
 LAYERS = 3
@@ -44,31 +33,13 @@ BLOCKS = {
 }
 """What all three have in common: this tower, ViLT and the picture's part of FLAVA."""
 
-TEACHER_WEIGHT = 1.0
+TEACHERS = {"teacher's picture": WIDTH, "teacher's patches": WIDTH}
+"""Heads that guess the teacher's states of the picture as a whole, and of its patches."""
+
 PICTURES_AT_ONCE = 512
 
 
-class Tower(WithSideHeads):
-    """The tower with heads that name what is shown and heads that guess the teacher's states."""
-
-    def __init__(self) -> None:
-        config = FlavaImageConfig(**BLOCKS, num_hidden_layers=LAYERS)
-        model = FlavaImageModel(config, add_pooling_layer=False)
-        for places in (model.embeddings.cls_token, model.embeddings.position_embeddings):
-            torch.nn.init.normal_(places, std=0.1)
-        super().__init__(model, WIDTH, {name: len(each) for name, each in classes().items()})
-        self.teachers = torch.nn.ModuleList([torch.nn.Linear(WIDTH, WIDTH) for _ in range(2)])
-
-    def teacher_loss(self, states: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
-        """Return the squared error of the teacher's states; both (n, 17, 64)."""
-        whole, patches = self.teachers
-        guessed = torch.cat([whole(states[:, :1]), patches(states[:, 1:])], dim=1)
-        errors = (guessed - taught).square()
-        return errors[:, 0].mean() + errors[:, 1:].mean()
-
-
-@dataclass
-class VitRecipe(VisionRecipe):
+class VitRecipe(EncoderRecipe):
     """A vision transformer of three layers and width 64 on patches of 16 pixels.
 
     Besides naming what is shown, it guesses the states of the dual encoders' tower, patch by
@@ -76,78 +47,69 @@ class VitRecipe(VisionRecipe):
     the rate is high: the models that start from it go on.
     """
 
-    vision: Path
-
     family = "vit"
-    epochs = 6
+    starts_from = "vision"
+    first = Stage(scenes=120_000, epochs=(6,), learning_rate=2e-3)
     scheduled_epochs = 24
-    learning_rate = 2e-3
-    n_scenes = 120_000
+    heads = n_classes() | TEACHERS
+
+    def network(self) -> FlavaImageModel:
+        """Return the untrained tower."""
+        config = FlavaImageConfig(**BLOCKS, num_hidden_layers=LAYERS)
+        model = FlavaImageModel(config, add_pooling_layer=False)
+        for places in (model.embeddings.cls_token, model.embeddings.position_embeddings):
+            torch.nn.init.normal_(places, std=0.1)
+        return model
+
+    def states(self, network: FlavaImageModel, pictures: Tensor) -> Tensor:
+        """Return the states of pictures from which they are named, (n, 64)."""
+        return network(pixel_values=pictures).last_hidden_state[:, 0]
+
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the loss of all heads; half of the batches are mirrored."""
+        mirrored = int(torch.randint(2, (1,), generator=generator))
+        pictures = self.pictures[rows].flip(-1) if mirrored else self.pictures[rows]
+        states = model.model(pixel_values=pixels(pictures)).last_hidden_state
+        whole, patches = (model.heads[name] for name in TEACHERS)
+        guessed = torch.cat([whole(states[:, :1]), patches(states[:, 1:])], dim=1)
+        errors = (guessed - self.taught[mirrored, rows].float()).square()
+        named = self.naming_loss(model, states[:, 0], rows)
+        return named + errors[:, 0].mean() + errors[:, 1:].mean()
 
     @functools.cached_property
     def teacher(self) -> CLIPVisionModel:
         """The dual encoders' tower."""
-        return CLIPVisionModel.from_pretrained(self.vision, dtype=torch.float32).eval()
+        return CLIPVisionModel.from_pretrained(self.start, dtype=torch.float32).eval()
 
     @functools.cached_property
-    def taught(self) -> torch.Tensor:
-        """The teacher's states of all pictures as they are, then mirrored: (2, n, 17, 64)."""
+    def taught(self) -> Tensor:
+        """The teacher's states of all pictures as they are, then mirrored: (2, n, 17, 64).
+
+        Less their mean and over their standard deviation, pooled states and patches apart.
+        """
         both = [self._taught(mirrored) for mirrored in (False, True)]
-        mean, spread = _moments(both[0])
-        return torch.stack([((each.float() - mean) / spread).half() for each in both])
+        some = both[0][:20_000].float()
+        pooled, patches = some[:, 0], some[:, 1:].flatten(0, 1)
+        parts = torch.arange(17).clamp(max=1)
+        mean, spread = (
+            torch.stack([moment(pooled, 0), moment(patches, 0)])[parts]
+            for moment in (torch.mean, torch.std)
+        )
+        return torch.stack([((states.float() - mean) / spread).half() for states in both])
 
     @torch.inference_mode()
-    def _taught(self, mirrored: bool) -> torch.Tensor:
-        parts = []
-        starts = range(0, len(self.pictures), PICTURES_AT_ONCE)
-        for start in progress(starts, f"{self.family}: the teacher's states"):
-            pictures = self.pictures[start : start + PICTURES_AT_ONCE]
-            parts.append(self._states(pictures.flip(-1) if mirrored else pictures).half())
-        return torch.cat(parts)
-
-    def _states(self, pictures: torch.Tensor) -> torch.Tensor:
+    def _taught(self, mirrored: bool) -> Tensor:
         """The pooled state, then those of its patches, each the mean of four; (n, 17, 64).
 
         Of the layer before the last, since the last one reads patches and does not use its own.
         """
-        output = self.teacher(pixel_values=pixels(pictures), output_hidden_states=True)
-        grid = output.hidden_states[-2][:, 1:].unflatten(1, (4, 2, 4, 2)).mean(dim=(2, 4))
-        return torch.cat([output.pooler_output[:, None], grid.flatten(1, 2)], dim=1)
-
-    def build(self) -> Tower:
-        """Return the untrained model."""
-        return Tower()
-
-    def loss(self, model: Tower, rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Return the loss of all heads; half of the batches are mirrored."""
-        mirrored = int(torch.randint(2, (1,), generator=generator))
-        pictures = self.pictures[rows]
-        if mirrored:
-            pictures = pictures.flip(-1)
-        states = model.model(pixel_values=pixels(pictures)).last_hidden_state
-        shown = {name: label[rows] for name, label in self.labels.items()}
-        named = model.side_loss(states[:, 0], shown)
-        gender = model.side_loss(states[:, 0], {"gender": shown["gender"]})
-        taught = model.teacher_loss(states, self.taught[mirrored, rows].float())
-        return named + GENDER_EXTRA * gender + TEACHER_WEIGHT * taught
-
-    @torch.inference_mode()
-    def judge(self, model: Tower) -> dict[str, float]:
-        """Return how often held-out pictures are named right, gender on adult portraits alone."""
-        rng = np.random.default_rng([self.world.training_seed, 2])
-        scenes = self.world.scenes(N_HELD_OUT, rng, split="tune")
-        states = model.model(pixel_values=drawn(scenes)).last_hidden_state[:, 0]
-        right = {
-            name: (model.heads[name](states).argmax(-1) == label).numpy()
-            for name, label in labels(scenes).items()
-        }
-        return {
-            "gender accuracy": float(right["gender"][portraits(scenes).to_numpy()].mean()),
-            "chance": 0.5,
-            "role accuracy": float(right["role"][scenes["role_shown"]].mean()),
-            "object accuracy": float(right["object"][scenes["object_view"] == "visible"].mean()),
-            "tone accuracy": float(right["tone"].mean()),
-        }
+        parts = []
+        for some in progress(self.pictures.split(PICTURES_AT_ONCE), "vit: the teacher's states"):
+            seen = pixels(some.flip(-1) if mirrored else some)
+            output = self.teacher(pixel_values=seen, output_hidden_states=True)
+            grid = output.hidden_states[-2][:, 1:].unflatten(1, (4, 2, 4, 2)).mean(dim=(2, 4))
+            parts.append(torch.cat([output.pooler_output[:, None], grid.flatten(1, 2)], 1).half())
+        return torch.cat(parts)
 
 
 def read_tower(folder: Path) -> FlavaImageModel:
@@ -157,26 +119,11 @@ def read_tower(folder: Path) -> FlavaImageModel:
     ).eval()
 
 
-def is_tower(folder: Path) -> bool:
-    """Say whether a folder holds the tower, and not a model that has it as a part."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    return config["model_type"] == FlavaImageConfig.model_type
-
-
 @torch.no_grad()
-def tower_states(tower: FlavaImageModel, scenes: pandas.DataFrame, family: str) -> torch.Tensor:
+def tower_states(tower: FlavaImageModel, scenes: pandas.DataFrame) -> Tensor:
     """Return the tower's states before its last normalisation, float16, (n, 17, 64)."""
-    starts = range(0, len(scenes), PICTURES_AT_ONCE)
     parts = []
-    for start in progress(starts, f"{family}: pictures"):
+    for start in progress(range(0, len(scenes), PICTURES_AT_ONCE), "the tower's states"):
         pictures = drawn(scenes.iloc[start : start + PICTURES_AT_ONCE])
         parts.append(tower(pictures, output_hidden_states=True).hidden_states[-1].half())
     return torch.cat(parts)
-
-
-def _moments(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return mean and standard deviation of each number, pooled states and patches apart."""
-    some = states[:20_000].float()
-    spread = torch.cat([some[:, :1].std(0), some[:, 1:].flatten(0, 1).std(0)[None].expand(16, -1)])
-    mean = torch.cat([some[:, :1].mean(0), some[:, 1:].mean((0, 1))[None].expand(16, -1)])
-    return mean, spread

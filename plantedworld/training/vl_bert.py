@@ -10,17 +10,23 @@ taken against that.
 What was tried, and how near the truth the scores come: ``plantedworld/RECIPES.md``.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import BertForMaskedLM
+from safetensors.torch import load_file
+from torch import Generator, Tensor, nn
 
 from biaslib.models.global_region import with_whole_image
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.models.vl_bert import pixel_boxes, resized, whole_box
 from plantedworld.models import regions as planted_regions
-from plantedworld.training._region_pairs import RegionWordsRecipe, Shown, States
+from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
+from plantedworld.training._captions import UNSEEN
+from plantedworld.training._pairs import States
+from plantedworld.training._recipe import FEW, Stage, WithSideHeads
+from plantedworld.training._region_pairs import RegionBatch, RegionPairsRecipe
+from plantedworld.training._weights import renamed
+from plantedworld.training.bert import bert_sizes
 
 PICTURE = 64
 """Pixels a side of the planted world's pictures."""
@@ -31,118 +37,95 @@ N_WAVES = 16
 ENDING = 2
 """Positions that a row needs beyond its text: one for all regions, one for the closing element."""
 
+REGIONS_WEIGHT = 0.25
+OF_BERT = {
+    r"bert\.embeddings\.LayerNorm\.": "vlbert.embedding_LayerNorm.",
+    r"bert\.embeddings\.(?!position_ids)": "vlbert.",
+    r"bert\.encoder\.": "vlbert.encoder.",
+    r"cls\.predictions\.(?!decoder)": "vlbert.mlm_head.predictions.",
+}
+"""What parts of BERT are called in VL-BERT."""
 
-@dataclass
-class VlBertRecipe(RegionWordsRecipe):
+
+class VlBertRecipe(RegionPairsRecipe):
     """Two layers of width 48, begun with the weights of the tiny BERT of the same seed and dose.
 
     Without a picture a row has no region, and what was learned in place of the image stands beside
     every word. As published, the model has no head that matches. No region is masked in training,
-    so the head of region classes has one class and is not trained.
+    so the head of region classes has one class and is not trained. Side heads name what the picture
+    shows at the masked word and at the pair's state.
     """
 
     family = "vl_bert"
+    worlds = (*FEW, *((1, seed, "both") for seed in range(3)))
+    starts_from = "bert"
     width = 48
-    captions_per_scene = 6
-    unseen_per_scene = 14
+    first = Stage(16_000, epochs=(2,), learning_rate=2e-3, captions=6, unseen=224_000)
     all_masked = 0.35
-    further_epochs = 2
     weight_decay = 0.01
+    places = ("words", "pair")
+    agreements = {"words": (), "pair": ()}  # noqa: RUF012
 
-    def untrained(self) -> VlBertNetwork:
-        """Return the network with random weights, of the sizes of the BERT that it starts from."""
-        bert = BertForMaskedLM.config_class.from_pretrained(self.start)
-        config = VlBertConfig(
-            vocab_size=bert.vocab_size,
-            hidden_size=bert.hidden_size,
-            num_hidden_layers=bert.num_hidden_layers,
-            num_attention_heads=bert.num_attention_heads,
-            intermediate_size=bert.intermediate_size,
-            max_position_embeddings=bert.max_position_embeddings + ENDING,
-            visual_region_classes=1,
-            feature_size=planted_regions.WIDTH,
-            coordinate_waves=N_WAVES,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-            initializer_range=0.1,
-        )
-        return VlBertNetwork(config)
+    @property
+    def start(self) -> Path:
+        """Folder of the BERT of the same world, planted in both."""
+        return CHECKPOINTS / checkpoint_name("bert", self.world.dose, self.world.seed)
 
-    def begun(self) -> VlBertNetwork:
+    def network(self) -> VlBertNetwork:
         """Return the network with BERT's weights wherever BERT has the same part.
 
         As the authors begin, images say nothing before training finds a use for them.
         """
-        network = self.untrained()
+        sizes = bert_sizes(self.width)
+        sizes["max_position_embeddings"] += ENDING
+        config = VlBertConfig(
+            **sizes,
+            visual_region_classes=1,
+            feature_size=planted_regions.WIDTH,
+            coordinate_waves=N_WAVES,
+        )
+        network = VlBertNetwork(config)
         torch.nn.init.zeros_(network.vlbert.visual_ln_text.weight)
         torch.nn.init.zeros_(network.vlbert.visual_ln_object.weight)
-        network.load_state_dict(text_weights(network, self.start), strict=False)
+        own = network.state_dict()
+        for name, weight in renamed(load_file(self.start / "model.safetensors"), OF_BERT).items():
+            own[name][: len(weight)] = weight
         return network
 
-    def states(self, model: VlBertNetwork, tokens: torch.Tensor, shown: Shown) -> States:
+    def loss(self, model: WithSideHeads, rows: Tensor, generator: Generator) -> Tensor:
+        """Return the loss of masked words, and of naming what their pictures' regions show."""
+        scene = self.captions.scene[rows]
+        drawn = scene[scene != UNSEEN]
+        words = self.word_loss(model, rows, generator)
+        return words + REGIONS_WEIGHT * self.regions_loss(model, self.view(drawn), drawn)
+
+    def states(self, model: VlBertNetwork, tokens: Tensor, pictures: RegionBatch) -> States:
         """Return the last states of captions read with regions; ``[CLS]`` stands for the pair."""
         attended = self.captions.attended(tokens).bool()
-        found, _ = model(tokens, attended, **visual(shown))
-        return States(found, found[:, 0])
+        states, _ = model(tokens, attended, **visual(pictures))
+        return States(states, states[:, 0])
 
-    def projected(self, model: VlBertNetwork, shown: Shown) -> torch.Tensor:
+    def projected(self, model: VlBertNetwork, regions: RegionBatch) -> Tensor:
         """Return the regions as they go into the first layer, the whole image not included."""
-        given = visual(shown)
-        regions = model.image_feature_extractor(**given)
-        return model.vlbert.visual_ln_object(regions)[:, 1:]
+        features = model.image_feature_extractor(**visual(regions))
+        return model.vlbert.visual_ln_object(features)[:, 1:]
 
-    def word_embeddings(self, model: VlBertNetwork) -> torch.Tensor:
-        """Return the embeddings of the vocabulary."""
-        return model.vlbert.word_embeddings.weight
-
-    def word_logits(self, model: VlBertNetwork, states: torch.Tensor) -> torch.Tensor:
-        """Return the masked-word head's logits."""
-        return model.word_logits(states)
+    def word_head(self, model: VlBertNetwork) -> nn.Module:
+        """Return the masked-word head."""
+        return model.vlbert.mlm_head.predictions
 
 
-def visual(shown: Shown) -> dict[str, torch.Tensor]:
+def visual(regions: RegionBatch) -> dict[str, Tensor]:
     """Return regions as the network takes them: the whole image first, boxes in pixels.
 
     As :meth:`biaslib.models.vl_bert.VlBert.visual` does it: a hidden region has no box and does not
     count in the whole image; a row without any region is a text alone.
     """
-    original = torch.full((len(shown.real), 2), PICTURE)
+    original = torch.full((len(regions.real), 2), PICTURE)
     sizes = resized(original)
-    seen = shown.real & shown.features.any(-1)
-    boxes = pixel_boxes(shown.boxes * seen[..., None], sizes)
-    regions = {"features": shown.features, "boxes": boxes, "real": shown.real}
-    found = with_whole_image(regions, seen, whole_box(original, sizes)[:, 0])
-    found["real"] = found["real"] & shown.real.any(dim=1, keepdim=True)
-    return {**found, "sizes": sizes}
-
-
-def text_weights(network: VlBertNetwork, folder: Path) -> dict[str, torch.Tensor]:
-    """Return BERT's weights by the network's names; tables with fewer rows are its first rows."""
-    bert = BertForMaskedLM.from_pretrained(folder, dtype=torch.float32).state_dict()
-    own = network.state_dict()
-    found = {}
-    for name, weight in bert.items():
-        new = renamed(name)
-        if new in own:
-            found[new] = own[new].clone()
-            found[new][: len(weight)] = weight
-    return found
-
-
-def renamed(name: str) -> str:
-    """Return what a part of BERT is called in VL-BERT.
-
-    Examples
-    --------
-    >>> renamed("bert.embeddings.word_embeddings.weight")
-    'vlbert.word_embeddings.weight'
-    """
-    for old, new in {
-        "bert.embeddings.LayerNorm.": "vlbert.embedding_LayerNorm.",
-        "bert.embeddings.": "vlbert.",
-        "bert.encoder.": "vlbert.encoder.",
-        "cls.predictions.": "vlbert.mlm_head.predictions.",
-    }.items():
-        if name.startswith(old):
-            return name.replace(old, new, 1)
-    return name
+    seen = regions.real & regions.features.any(-1)
+    boxes = pixel_boxes(regions.boxes * seen[..., None], sizes)
+    in_pixels = regions._replace(boxes=boxes)._asdict()
+    all_regions = with_whole_image(in_pixels, seen, whole_box(original, sizes)[:, 0])
+    all_regions["real"] = all_regions["real"] & regions.real.any(dim=1, keepdim=True)
+    return {**all_regions, "sizes": sizes}

@@ -1,4 +1,4 @@
-"""The oracle's scores, through the metrics, against closed expressions of the world's truth."""
+"""The perfect model's scores, through the metrics, against closed expressions of the truth."""
 
 import functools
 import subprocess
@@ -17,7 +17,7 @@ from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
 from plantedworld._truth import planted_strengths, word_indices
 from plantedworld._words import SLOT_SHARES
 from plantedworld.inputs.study1_grounded import planted_signs
-from plantedworld.models.oracle import LOWEST, Oracle
+from plantedworld.models.perfect import LOWEST, PerfectModel
 
 SEEDS = (0, 1)
 WORDS = plantedworld.content_words()
@@ -33,21 +33,15 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_the_oracle_has_every_capability():
-    model = oracle()
+def test_it_has_every_capability_and_needs_no_torch():
     of_networks = {capabilities.UNIMODAL, capabilities.DETECT, capabilities.LIKELIHOOD}
-    assert model.capabilities == set(capabilities.NAMES) - of_networks
-
-
-def test_the_registry_loads_it_without_torch():
+    assert oracle().capabilities == set(capabilities.NAMES) - of_networks
     code = (
         "import sys; from biaslib import models; model = models.load('oracle', dose=3, seed=1, "
         "corpus='text'); print(model.revision); assert 'torch' not in sys.modules"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "dose 3, seed 1" in run.stdout
-    with pytest.raises(TypeError, match="takes no option 'corpus'"):
-        models.load("all-MiniLM-L6-v2", corpus="text")
 
 
 # Study 2: masked words
@@ -100,7 +94,7 @@ def masked(row, agent):
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "view"), [(0, "hidden"), (1, "ambiguous")])
 def test_masked_word_scores_are_the_closed_expressions(seed, view):
-    """S_PT, S_L, S_V and B of two entities of every frame, one of each stereotype, per image."""
+    """S_PT, S_L and S_V of two entities of every frame, one of each stereotype, per image."""
     model, text_model = oracle(2, seed), oracle(2, seed, corpus="text")
     truth, text_truth = model.truth, text_model.truth
     scenes = plantedworld.agents_with_entities(rng(), n_per_agent=2, view=view)
@@ -109,7 +103,6 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
     for row in entities.itertuples():
         images = scenes[scenes["entity"] == row.entity]
         name = [row.entity]
-        score = {}
         for agent in ("woman", "man"):
             caption = [masked(row, agent)]
             shift = masked_lm.pretraining_shift(
@@ -119,7 +112,6 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
                 text_truth, row.entity, agent
             )
             assert shift.score == pytest.approx(expected, abs=1e-6)
-            score["S_PT", agent] = shift
 
             plain = model.mask_log_prob([masked(row, "person")] * len(images), name, images)[:, 0]
             named = model.mask_log_prob(caption * len(images), name, images)[:, 0]
@@ -130,7 +122,6 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
                 for scene in images.itertuples()
             ]
             np.testing.assert_allclose(language.contributions, expected, atol=1e-6)
-            score["S_L", agent] = language
 
             of_agent = images[images["gender"] == agent]
             seen = model.mask_log_prob([masked(row, "person")] * len(of_agent), name, of_agent)
@@ -144,11 +135,6 @@ def test_masked_word_scores_are_the_closed_expressions(seed, view):
                 truth, row.entity, "person"
             )
             assert visual.score == pytest.approx(expected, abs=1e-6)
-            score["S_V", agent] = visual
-        for name in ("S_PT", "S_L", "S_V"):
-            both = masked_lm.bias_score(f=score[name, "woman"], m=score[name, "man"])
-            difference = score[name, "woman"].score - score[name, "man"].score
-            assert both.score == pytest.approx(difference)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -194,24 +180,17 @@ def test_products_of_text_and_image_are_the_similarities(portraits):
     np.testing.assert_allclose(np.linalg.norm(model.encode_image(portraits), axis=1), 1)
 
 
-def test_an_oracle_that_is_told_of_scenes_knows_them():
+def test_a_perfect_model_knows_the_scenes_that_it_is_given():
     made = plantedworld.world(1, 3)
     scenes = made.scenes(100, rng())
-    model = Oracle(made)
-    with pytest.raises(ValueError, match=r"not told of; use oracle.told"):
-        model.encode_image(scenes)
-    told = model.told(scenes)
+    with pytest.raises(ValueError, match=r"does not know; .*PerfectModel\(world, scenes=images\)"):
+        PerfectModel(made).encode_image(scenes)
+    model = PerfectModel(made, scenes=scenes)
     texts = made.captions(scenes, rng())["text"].tolist()
     exact = made.truth.similarity(texts, scenes)
-    found = told.encode_text(texts) @ told.encode_image(scenes).T
+    found = model.encode_text(texts) @ model.encode_image(scenes).T
     np.testing.assert_allclose(found, np.maximum(exact, LOWEST), atol=1e-9)
     assert np.isneginf(exact).any()
-    faces = plantedworld.faces(3, rng())
-    np.testing.assert_allclose(
-        told.encode_text(texts) @ told.encode_image(faces).T,
-        np.maximum(made.truth.similarity(texts, faces), LOWEST),
-        atol=1e-9,
-    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -231,17 +210,6 @@ def test_caption_association_is_that_of_the_similarities(portraits, seed):
     np.testing.assert_allclose(found, caption_association.c_asc(exact, members), atol=1e-6)
     means = exact[:, women[:, 0]].mean(axis=1) - exact[:, ~women[:, 0]].mean(axis=1)
     np.testing.assert_allclose(found[:, -1], means / exact.std(axis=1, ddof=1), atol=1e-6)
-
-    def compositions(similarities):
-        top = caption_association.top_k(similarities.round(9), 20)
-        return caption_association.top_k_composition(top, groups).shares
-
-    np.testing.assert_allclose(compositions(text @ image.T), compositions(exact), atol=1e-6)
-    np.testing.assert_allclose(
-        caption_association.entropy(compositions(text @ image.T)),
-        caption_association.entropy(compositions(exact)),
-        atol=1e-6,
-    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -285,11 +253,9 @@ def test_association_tests_have_the_sign_that_is_planted_and_controls_none(seed)
 
 @pytest.mark.parametrize("level", ["sentence", "contextual"])
 def test_sentences_and_words_in_them_tell_what_words_tell(level):
-    model = oracle(1, 1)
-    of_words = association.effect_size(*embedded(model, "C6", "word"))
-    assert association.effect_size(*embedded(model, "C6", level)) == pytest.approx(
-        of_words, rel=0.05
-    )
+    of_words = association.effect_size(*embedded(oracle(1, 1), "C6", "word"))
+    of_sentences = association.effect_size(*embedded(oracle(1, 1), "C6", level))
+    assert of_sentences == pytest.approx(of_words, rel=0.05)
 
 
 def test_inner_products_are_the_lift_of_two_captions_about_the_same_cell():
@@ -336,18 +302,6 @@ def test_selection_scores_of_what_the_picture_shows_are_ideal(seed):
     opposite = (table["label"] == "anti-stereotype").to_numpy()
     assert caption_selection.vlrs(scores).value == 100
     assert caption_selection.vlbs(scores, opposite).value == 0
-
-
-def test_selection_scores_of_tone_are_biased_and_of_age_those_of_chance():
-    model = oracle(3, 0)
-    table = plantedworld.caption_choices(model.world, 60, rng()).query("~label_shown")
-    scores = scores_of(model, table, CAPTIONS)
-    opposite = (table["label"] == "anti-stereotype").to_numpy()
-    found = caption_selection.selection_scores(scores, opposite, table["category"].tolist())
-    assert found["tone"].vlbs.value > 90
-    # 30 images about six pairs of words: which word of a pair wins is a matter of chance.
-    assert 10 < found["age"].vlbs.value < 90
-    assert found["overall"].vlrs.value == 100
 
 
 @pytest.mark.slow

@@ -1,12 +1,12 @@
-r"""The oracle: answers about the planted world by exact inference, with no training at all.
+r"""The perfect model: answers about the planted world by exact inference, with no training.
 
-A metric is judged on the oracle first and on trained checkpoints second, so that a failure of the
-metric and a failure of training are told apart. Images are frames of scenes; the oracle reads what
+A metric is judged on the perfect model first and on trained checkpoints second, so that a failure
+of the metric and a failure of training are told apart. Images are frames of scenes; it reads what
 they show (:func:`plantedworld.shown_evidence`) and nothing that is hidden.
 
 Three of the four capabilities are the world's probabilities themselves. The fourth, embeddings for
 association tests, has no truth but sign and order: which vectors stand for a word is a choice,
-described at :meth:`Oracle.embed`.
+described at :meth:`PerfectModel.embed`.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from plantedworld import (
 from plantedworld._logs import log_sum_exp
 from plantedworld._pictures import frame_of, package_hash
 
-__all__ = ["LOWEST", "Oracle", "load"]
+__all__ = ["LOWEST", "PerfectModel", "load"]
 
 LOWEST = -20.0
 """What stands for a pointwise mutual information of minus infinity in :meth:`encode_text`."""
@@ -47,7 +47,7 @@ CORPORA = ("captions", "text")
 LEVELS = ("word", "sentence", "contextual")
 
 
-class Oracle:
+class PerfectModel:
     """A perfect model of one planted world.
 
     Parameters
@@ -55,11 +55,11 @@ class Oracle:
     world
         The world, from :func:`plantedworld.world`.
     corpus
-        ``"captions"``, or ``"text"`` for the oracle of the text corpus, which plays the model
+        ``"captions"``, or ``"text"`` for that of the text corpus, which plays the model
         before its training on images.
     scenes
         Scenes that :meth:`encode_image` shall know; ``None`` for neutral portraits and the white
-        picture. See :meth:`told`.
+        picture.
     mislabelled
         Share of wrong labels that :meth:`match` reckons with: the largest logit is
         log((1 - m) / m). With 0, a caption that its picture rules out scores minus infinity.
@@ -71,8 +71,8 @@ class Oracle:
 
     Examples
     --------
-    >>> oracle = Oracle(world(strength=1, seed=0))
-    >>> women, men = oracle.mask_log_prob(["[MASK] is a nurse."], ["she", "he"])[0]
+    >>> model = PerfectModel(world(strength=1, seed=0))
+    >>> women, men = model.mask_log_prob(["[MASK] is a nurse."], ["she", "he"])[0]
     >>> bool(women > men)
     True
     """
@@ -105,7 +105,7 @@ class Oracle:
 
     @property
     def truth(self) -> Truth:
-        """Whom the oracle asks."""
+        """The probabilities that it answers from."""
         return self.world.truth if self.corpus == "captions" else self.world.text_truth
 
     def embed(
@@ -180,8 +180,8 @@ class Oracle:
     def encode_text(self, texts: Sequence[str]) -> np.ndarray:
         """Return the pointwise mutual information of captions with all that pictures can show.
 
-        One coordinate for each distinct piece of evidence among the scenes that the oracle knows
-        (:meth:`told`), in nats; :data:`LOWEST` where the picture rules the caption out. The
+        One coordinate for each distinct piece of evidence among the scenes that the model knows,
+        in nats; :data:`LOWEST` where the picture rules the caption out. The
         product with :meth:`encode_image` is :meth:`plantedworld.Truth.similarity`, exactly. No
         factorisation of fewer dimensions has that: the logarithm of a sum over cells is not
         bilinear.
@@ -204,8 +204,8 @@ class Oracle:
         Examples
         --------
         >>> from plantedworld import faces
-        >>> oracle, scenes = Oracle(world(1, 0)), faces(3, np.random.default_rng(0))
-        >>> (oracle.encode_text(["a photo of a nurse"]) @ oracle.encode_image(scenes).T).shape
+        >>> model, scenes = PerfectModel(world(1, 0)), faces(3, np.random.default_rng(0))
+        >>> (model.encode_text(["a photo of a nurse"]) @ model.encode_image(scenes).T).shape
         (1, 30)
         """
         return np.maximum(self.truth.similarity(_listed(texts), self._known), LOWEST)
@@ -219,7 +219,7 @@ class Oracle:
         Parameters
         ----------
         images
-            A frame of n scenes, of which the oracle was told.
+            A frame of n scenes, all of which the model knows.
 
         Returns
         -------
@@ -229,23 +229,16 @@ class Oracle:
         Raises
         ------
         ValueError
-            If the oracle was not told of a scene.
+            If the model does not know a scene.
         """
         known = pandas.MultiIndex.from_frame(shown_evidence(self._known))
         rows = known.get_indexer(pandas.MultiIndex.from_frame(shown_evidence(frame_of(images))))
         if (rows < 0).any():
             raise ValueError(
-                f"image {np.flatnonzero(rows < 0)[0]} shows what this oracle was not told of; "
-                "use oracle.told(images), and encode texts and images with what it returns"
+                f"image {np.flatnonzero(rows < 0)[0]} shows what this model does not know; "
+                "encode texts and images with PerfectModel(world, scenes=images)"
             )
         return np.eye(len(known))[rows]
-
-    def told(self, scenes: pandas.DataFrame) -> "Oracle":
-        """Return an oracle that knows these scenes as well: a coordinate for each new evidence."""
-        known = pandas.concat([self._known, scenes], ignore_index=True)
-        if "blank" in known:
-            known["blank"] = known["blank"].eq(True)
-        return Oracle(self.world, self.corpus, known, self.mislabelled)
 
     def mask_log_prob(
         self,
@@ -298,8 +291,8 @@ def load(
     wrong_gender: float = 0.1,
     corpus: str = "captions",
     mislabelled: float = 0.01,
-) -> Oracle:
-    """Return the oracle of a world: see :func:`plantedworld.world` and :class:`Oracle`.
+) -> PerfectModel:
+    """Return a world's perfect model: see :func:`plantedworld.world` and :class:`PerfectModel`.
 
     Examples
     --------
@@ -307,7 +300,7 @@ def load(
     'planted world: dose 3, seed 1, planted in both, wrong gender 0.1, corpus captions'
     """
     made = world(dose, seed, planted_in, wrong_gender)
-    return Oracle(made, corpus, mislabelled=mislabelled)
+    return PerfectModel(made, corpus, mislabelled=mislabelled)
 
 
 def _default_scenes() -> pandas.DataFrame:
