@@ -13,15 +13,19 @@ import torch
 from safetensors.torch import save_file
 from timm.scheduler import CosineLRScheduler
 
-from biaslib.models import _checkpoints
+from biaslib.models import _checkpoints, _folders
 from biaslib.models._checkpoints import (
-    CheckpointError,
     read_weights,
     require_complete,
-    require_kind,
     require_readable,
     require_same,
 )
+from biaslib.models._entries import Entry
+from biaslib.models.errors import CheckpointError
+
+
+def require_kind(folder, kinds, name):
+    _folders.require_family(folder, Entry(name, "", "", 0, "", "", kinds=tuple(kinds)))
 
 
 def test_a_checkpoint_of_another_architecture_is_named(tmp_path):

@@ -154,10 +154,10 @@ def test_a_checkpoint_named_by_repository_and_revision(hub):
 
 def test_a_model_of_openclip_is_found_by_its_name_and_training_data():
     entry = models.REGISTRY["open-clip"]
-    found = _registry._source(entry, "ViT-H-14/laion2b_s32b_b79k")
-    assert found == entry.source
+    found = _registry.repository(entry, "ViT-H-14/laion2b_s32b_b79k")
+    assert f"hub {found}" == entry.source
     with pytest.raises(UnknownNameError, match="Did you mean 'laion2b_s34b_b79k'"):
-        _registry._source(entry, "ViT-B-32/laion2b_s34b")
+        _registry.repository(entry, "ViT-B-32/laion2b_s34b")
 
 
 def test_a_checkpoint_of_another_architecture_is_refused_before_it_is_loaded(hub, official):

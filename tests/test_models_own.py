@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 from support import repositories
 from support.hub import instead_of_the_real_one
 
-from biaslib import models
+from biaslib import models, runtime
 from biaslib.models import own
 from biaslib.models._checkpoints import CheckpointError, read_weights
 from plantedworld.models.checkpoints import checkpoint
@@ -111,10 +111,10 @@ def test_what_is_no_model_is_refused(tmp_path):
         own.identify(tmp_path)
     with pytest.raises(CheckpointError, match="is a file, which does not tell its architecture"):
         own.identify(tmp_path / "0.txt")
-    with pytest.raises(ValueError, match=r"nobody/x is no registered name .*'planted' never"):
+    with pytest.raises(ValueError, match=r"nobody/x comes from .*'planted' never"):
         own.identify("nobody/x", profile="planted")
 
 
 def test_a_misspelt_registered_name_is_told_the_near_one():
-    with pytest.raises(ValueError, match=r"smolvm is no registered name .* Did you mean smolvlm"):
+    with pytest.raises(runtime.UnknownNameError, match=r"Did you mean 'smolvlm'"):
         own.identify("smolvm", "planted")

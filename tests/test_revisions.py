@@ -12,7 +12,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from biaslib import models, runtime
-from biaslib.models._revisions import checksums, revision_of, weight_files
+from biaslib.models._folders import checksums, revision_of, weight_files
 from biaslib.models.errors import CheckpointError
 from biaslib.models.own import load_own
 from biaslib.models.stored import answers

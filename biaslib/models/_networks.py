@@ -11,8 +11,7 @@ from tokenizers import normalizers
 
 from biaslib.models._checkpoints import read_weights, require_complete, require_finite
 from biaslib.models._entries import Entry
-from biaslib.models._limits import read_json
-from biaslib.models._revisions import revision_of
+from biaslib.models._folders import read_json, revision_of
 from biaslib.models.errors import CheckpointError
 from biaslib.models.networks.network import Network
 

@@ -14,9 +14,8 @@ import numpy as np
 import pandas
 
 from biaslib import models, runtime
-from biaslib.models._folders import place_of
+from biaslib.models._folders import place_of, weight_files
 from biaslib.models._registry import repository
-from biaslib.models._revisions import weight_files
 from biaslib.models.downloads import kept, listed_bytes, settings_of
 from biaslib.models.own import identify
 from biaslib.studies.own_model import _counting as counting
