@@ -3,7 +3,6 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 from safetensors.torch import save_file
 from support import repositories
@@ -73,12 +72,6 @@ def test_a_name_of_the_hub_is_read_by_its_family(hub, given, read_as):
         assert found.model.encode_text(TEXT).shape[0] == 1
     else:
         assert found.model.embed(TEXT).shape == (1, 16)
-
-
-def test_a_bert_like_model_gives_what_its_own_name_gives(hub):
-    found = own.load_own("google-bert/bert-base-uncased", profile="paper", device="cpu")
-    named = models.load("bert", profile="paper", device="cpu")
-    np.testing.assert_allclose(found.model.embed(TEXT), named.embed(TEXT), atol=1e-5)
 
 
 def test_what_a_model_can_do_is_told_by_its_heads(official, tmp_path):

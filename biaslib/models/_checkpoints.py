@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from biaslib.models._folders import weight_files
-from biaslib.models.errors import CapabilityError, CheckpointError
+from biaslib.models.errors import CapabilityError, CheckpointError, refusal
 from biaslib.runtime import first_few
 
 OLDEST_SAFE_TORCH = (2, 6)
@@ -63,21 +63,18 @@ def require_readable(folder: str | Path, open_clip: bool = False) -> None:
             for name in file.keys():  # noqa: SIM118
                 kind = file.get_slice(name).get_dtype()
                 if name.endswith(("weight", "bias")) and not kind.startswith(FRACTIONS):
-                    raise CheckpointError(
-                        f"{path}: the weights {name} are of the type {kind}, without a scale to "
-                        "read them by: take the weights from before they were quantised",
-                        path=path,
-                        word=name,
-                    )
+                    problem = f"holds {name} of the type {kind}, without a scale to read it by"
+                    fix = "take the weights from before they were quantised"
+                    raise refusal(path, f"{problem}: {fix}", name)
 
 
 def require_safe_torch(path: Path) -> None:
     """Refuse a pickled file if torch is older than :data:`OLDEST_SAFE_TORCH`."""
     if tuple(map(int, torch.__version__.split(".")[:2])) < OLDEST_SAFE_TORCH:
-        raise CheckpointError(
-            f"{path} is a pickled file, and torch {torch.__version__} cannot read one safely "
-            "(CVE-2025-32434). Install torch 2.6 or later, or save the tensors as safetensors on "
-            "a machine that has it"
+        raise refusal(
+            path,
+            f"is a pickled file, and torch {torch.__version__} cannot read one safely "
+            "(CVE-2025-32434): install torch 2.6 or later, or save the tensors as safetensors",
         )
 
 
@@ -194,14 +191,12 @@ def reading(path: str | Path) -> Iterator[None]:
         problem = str(error).splitlines()[0]
         if name := _refused(error):
             problem = f"it names {name}. Pass a file that holds the weights alone"
-        raise CheckpointError(
-            f"{path} is damaged, or holds objects and not only weights, which are never run: "
-            f"{problem}"
-        ) from error
+        what = "is damaged, or holds objects and not only weights, which are never run"
+        raise refusal(path, f"{what}: {problem}") from error
     except (SafetensorError, EOFError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
             raise
-        raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
+        raise refusal(path, f"is damaged ({error}); download it again") from error
 
 
 @contextlib.contextmanager
@@ -238,10 +233,10 @@ def loading(
         if "CUDA" in str(error):
             raise
         reason = " ".join(str(error).split())[:MOST_TOLD] or "no reason given"
-        raise CheckpointError(
-            f"{path} cannot be read as {name!r} ({type(error).__name__}: {reason}). Check that all "
-            "its files are there, unchanged and of that model, or download it again",
-            path=path,
+        raise refusal(
+            path,
+            f"cannot be read as {name!r} ({type(error).__name__}: {reason}). Check that all its "
+            "files are there, unchanged and of that model, or download it again",
         ) from error
 
 
@@ -261,10 +256,8 @@ def without_hub(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OfflineModeIsEnabled as error:
-        raise CheckpointError(
-            f"{path} asks for files of another repository ({error}), unchecked and unrecorded. "
-            "Put them into that folder, and name them there"
-        ) from error
+        problem = f"asks for files of another repository ({error}), unchecked and unrecorded"
+        raise refusal(path, f"{problem}: put them into that folder, and name them there") from error
     finally:
         constants.HF_HUB_OFFLINE = before
 
@@ -374,14 +367,10 @@ def require_finite(
     CheckpointError
         If there are any; the message names the first tensor.
     """
-    for name, each in network.named_parameters():
-        if name not in missing and not torch.isfinite(each.detach()).all():
-            raise CheckpointError(
-                f"{folder}: the weights {name} hold what is no finite number. The file is damaged, "
-                "or the training diverged; download it again",
-                path=folder,
-                word=name,
-            )
+    for name, weights in network.named_parameters():
+        if name not in missing and not torch.isfinite(weights.detach()).all():
+            problem = f"has weights {name} that are no finite numbers: it is damaged, or training"
+            raise refusal(folder, f"{problem} diverged; download it again", name)
 
 
 def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -> None:
@@ -401,11 +390,8 @@ def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -
     """
     if np.isfinite(vectors).all() and (vectors != vectors[0]).any():
         return
-    raise CheckpointError(
-        f"{folder} gives what is no number, or the same for whatever it reads: its weights or "
-        f"its {settings} are damaged; download them again",
-        path=folder,
-    )
+    problem = "gives what is no number, or the same for whatever it reads: its weights or its"
+    raise refusal(folder, f"{problem} {settings} are damaged; download them again")
 
 
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:

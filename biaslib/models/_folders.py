@@ -17,7 +17,7 @@ from typing import Any
 
 from biaslib.models import _trial
 from biaslib.models._entries import ENTRIES, Entry
-from biaslib.models.errors import CheckpointError
+from biaslib.models.errors import CheckpointError, refusal
 from biaslib.runtime import file_sha256, first_few
 
 # Paths and names
@@ -137,7 +137,7 @@ which is owner/name: check the path
     name = text.removeprefix(f"{os.environ.get('HF_ENDPOINT', SITE)}/")
     name = PART_OF_PAGE.sub(_revision_of_page, HUB_PAGE.sub("", name)).rstrip("/")
     is_file = name.endswith(WEIGHT_ENDINGS) or isinstance(given, Path)
-    if is_file or not HUB_NAME.fullmatch(name) or name.startswith(("datasets/", "spaces/")):
+    if is_file or not HUB_NAME.fullmatch(name):
         raise CheckpointError(
             f"{given} is not there, and no name of the model hub, which is owner/name: check the "
             "path",
@@ -230,16 +230,16 @@ def inspect(path: Path) -> None:
         _require_no_pointer(path / name)
     for name in names:
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in ADAPTERS):
-            raise CheckpointError(
-                f"{path} holds an adapter ({name}), which is not applied here: merge the adapter "
-                "first (merge_and_unload() of peft) and save the whole model",
-                path=path / name,
+            raise refusal(
+                path / name,
+                "is of an adapter, which is not applied here: merge the adapter first "
+                "(merge_and_unload() of peft) and save the whole model",
             )
     if quantised := _quantised(path, names):
-        raise CheckpointError(
-            f"{path} holds quantised weights ({quantised}), and models are read in whole "
-            "precision: take the weights from before, or wrap the model in a class of your own",
-            path=path,
+        raise refusal(
+            path,
+            f"holds quantised weights ({quantised}), and models are read in whole precision: take "
+            "the weights from before, or wrap the model in a class of your own",
         )
 
 
@@ -279,12 +279,10 @@ def read_json(path: Path, kind: type = dict, default: Any = None) -> Any:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path} is not valid JSON ({error}); download it again", path=path
-        ) from None
+        raise refusal(path, f"is not valid JSON ({error}); download it again") from None
     if not isinstance(settings, kind):
         needed = "list" if kind is list else "settings by name"
-        raise CheckpointError(f"{path} holds {settings!r:.40}, and no {needed}", path=path)
+        raise refusal(path, f"holds {settings!r:.40}, and no {needed}; download it again")
     return settings
 
 
@@ -307,15 +305,12 @@ def _require_modest_files(folder: Path) -> None:
 def _require_plain(path: Path) -> None:
     """Refuse a file of settings that is none, or larger than any is."""
     if path.exists() and not path.is_file():
-        raise CheckpointError(f"{path} is no plain file: put a file there", path=path)
+        raise refusal(path, "is no plain file: put a file there")
     most = MOST_OF_WORDS if OF_WORDS.fullmatch(path.name) else MOST_BYTES
     size = path.stat().st_size if path.exists() else 0
     if size > most:
-        raise CheckpointError(
-            f"{path} has {size / 1e6:,.0f} MB, and such files have at most {most / 1e6:,.0f}; "
-            "download it again",
-            path=path,
-        )
+        sizes = f"{size / 1e6:,.0f} MB, and such files have at most {most / 1e6:,.0f}"
+        raise refusal(path, f"has {sizes}; download it again")
 
 
 def _require_no_pointer(path: Path) -> None:
@@ -323,11 +318,8 @@ def _require_no_pointer(path: Path) -> None:
     with open(path, "rb") as stream:
         begun = stream.read(len(POINTER))
     if begun == POINTER:
-        raise CheckpointError(
-            f"{path} is a pointer of Git LFS, and not the file itself: run `git lfs pull` in the "
-            "folder, or give owner/name of the hub",
-            path=path,
-        )
+        fix = "run `git lfs pull` in the folder, or give owner/name of the hub"
+        raise refusal(path, f"is a pointer of Git LFS, and not the file itself: {fix}")
 
 
 def _require_modest(settings: Any, path: Path) -> None:
@@ -341,11 +333,8 @@ def _require_modest(settings: Any, path: Path) -> None:
             problem = f"is {value:,}, at most {_largest(name):,} is read"
         else:
             continue
-        raise CheckpointError(
-            f"{path}: {name or 'it'} {problem}; download it again, or correct it",
-            path=path,
-            word=name or None,
-        )
+        problem = f"cannot be used: {name or 'it'} {problem}; download it again, or correct it"
+        raise refusal(path, problem, name or None)
 
 
 def _values(settings: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -380,19 +369,12 @@ def read_config(folder: Path, name: str) -> dict:
     path = folder / "config.json"
     if not path.exists() and not path.is_symlink():
         names = first_few(sorted(each.name for each in folder.glob("*"))) or "nothing"
-        raise CheckpointError(
-            f"{folder} is no checkpoint of {name}: it has no config.json, which is saved beside "
-            f"the weights. It holds {names}",
-            path=folder,
-        )
+        needed = f"it has no config.json, which is saved beside the weights. It holds {names}"
+        raise refusal(folder, f"is no checkpoint of {name}: {needed}")
     config = read_json(path)
     named = [config.get("model_type", ""), *classes_of(config)]
     if not all(isinstance(each, str) for each in named):
-        raise CheckpointError(
-            f"{path} names its model_type and architectures {named}, which are no names; download "
-            "it again",
-            path=folder,
-        )
+        raise refusal(path, f"has {named} for model_type and architectures, which are no names")
     return config
 
 
@@ -406,6 +388,12 @@ def classes_of(config: dict) -> list[str]:
     """
     named = config.get("architectures") or []
     return named if isinstance(named, list) else [named]
+
+
+def described(config: dict) -> str:
+    """Return the kind and the classes of a configuration in words."""
+    classes = ", ".join(classes_of(config)) or "no architecture named"
+    return f"{config.get('model_type', 'no kind')!r} ({classes})"
 
 
 def kinds_of(entry: Entry) -> set[str]:
@@ -433,11 +421,10 @@ def require_family(folder: Path, entry: Entry) -> None:
     if kinds and config.get("model_type") not in kinds:
         names = sorted(kinds)
         some = " or ".join(names[:LISTED]) + (" or another of its kind" * (len(names) > LISTED))
-        raise CheckpointError(
-            f"{folder} is a checkpoint of {config.get('model_type', 'no kind')!r} "
-            f"({', '.join(classes_of(config)) or 'no architecture named'}), and {entry.name!r} is "
-            f"loaded from {some}. Pass another folder as checkpoint=, or load it under the name of "
-            "its own family"
+        raise refusal(
+            folder,
+            f"is a checkpoint of {described(config)}, and {entry.name!r} is loaded from {some}. "
+            "Pass another folder as checkpoint=, or load it under the name of its own family",
         )
     if (folder / "modules.json").is_file():
         _require_known_modules(folder, entry)
@@ -451,12 +438,8 @@ def _require_known_modules(folder: Path, entry: Entry) -> None:
         return
     kinds = {name.rpartition(".")[2] for name, _ in _sentences.listed(folder)}
     if unknown := sorted(kinds - {"CLIPModel", "Transformer", "Normalize"}):
-        raise CheckpointError(
-            f"{folder} adds {', '.join(unknown)} to its network (modules.json), which "
-            f"{entry.name!r} does not apply",
-            path=folder / "modules.json",
-            word=unknown[0],
-        )
+        problem = f"adds {', '.join(unknown)} to the network, which {entry.name!r} does not apply"
+        raise refusal(folder / "modules.json", problem, unknown[0])
 
 
 # What names it
@@ -510,10 +493,8 @@ def _listed(index: Path) -> list[str]:
     of_weights = read_json(index).get("weight_map")
     names = of_weights.values() if isinstance(of_weights, dict) else []
     if not names or not all(isinstance(name, str) for name in names):
-        raise CheckpointError(
-            f"{index} lists no files of weights under weight_map; download it again",
-            path=index.parent,
-        )
+        problem = f"lists no files of weights under weight_map of {index.name}; download it again"
+        raise refusal(index.parent, problem)
     return sorted(set(names))
 
 
@@ -526,15 +507,13 @@ def _require_inside(folder: Path, name: str) -> None:
     root, path = folder.resolve(), (folder / name).resolve()
     inside = path.is_relative_to(root) or "blobs" in path.parent.parts
     if ".." in Path(name).parts or Path(name).is_absolute() or not inside:
-        raise CheckpointError(
-            f"{folder} takes weights from {name!r}, which leads out of the folder to {path}: they "
-            "could change unseen. Copy the file into the folder",
-            path=folder,
+        raise refusal(
+            folder,
+            f"takes weights from {name!r}, which leads out of the folder to {path}: they could "
+            "change unseen. Copy the file into the folder",
         )
     if not path.exists():
-        raise CheckpointError(
-            f"{folder} lacks {name}, which it names; download it again", path=folder
-        )
+        raise refusal(folder, f"lacks {name}, which it names; download it again")
 
 
 def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()) -> str:
@@ -556,9 +535,7 @@ def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()
     """
     hashes = checksums(path, open_clip, [*beside, *_layers_of_sentences(path)])
     if not hashes:
-        raise CheckpointError(
-            f"{path} holds no weights under a name that is read: {', '.join(WEIGHTS)}", path=path
-        )
+        raise refusal(path, f"holds no weights under a name that is read: {', '.join(WEIGHTS)}")
     return f"{path.name}, {hashes}"
 
 

@@ -12,7 +12,7 @@ from tokenizers import normalizers
 from biaslib.models._checkpoints import read_weights, require_complete, require_finite
 from biaslib.models._entries import Entry
 from biaslib.models._folders import read_json, revision_of
-from biaslib.models.errors import CheckpointError
+from biaslib.models.errors import CheckpointError, refusal
 from biaslib.models.networks.network import Network
 
 LOCAL = {"trust_remote_code": False, "local_files_only": True}
@@ -68,10 +68,8 @@ def read_network(
         If other weights are missing or left over, or there is no folder but one file.
     """
     if folder.is_file():
-        raise CheckpointError(
-            f"{folder} is one file, and {name!r} is loaded from a folder with config.json, weights "
-            "and tokenizer, as transformers saves them"
-        )
+        needed = "a folder with config.json, weights and tokenizer, as transformers saves them"
+        raise refusal(folder, f"is one file, and {name!r} is loaded from {needed}")
     kind = getattr(network, "config_class", None) or transformers.AutoConfig
     config = kind.from_pretrained(folder, **LOCAL, **changes)
     with quiet():

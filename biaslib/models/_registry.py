@@ -322,7 +322,7 @@ def _family_of(folder: Path, given: str | Path) -> str:
 
 def _reader_of(folder: Path, given: str | Path) -> str:
     config = _folders.read_config(folder, "any model")
-    kind, classes = config.get("model_type", "no kind"), _folders.classes_of(config)
+    kind, classes = config.get("model_type"), _folders.classes_of(config)
     named = [entry.name for entry in REGISTRY.values() if kind in entry.kinds]
     # BLIP's name stands for dual encoders and for generative models alike: its class tells.
     writes = any(name.endswith("ForConditionalGeneration") for name in classes)
@@ -331,7 +331,7 @@ def _reader_of(folder: Path, given: str | Path) -> str:
     readers = (name for name in (*sentences, *tasks) if kind in _folders.kinds_of(REGISTRY[name]))
     if name := next(itertools.chain(named, readers), None):
         return name
-    what = f"{given} is a checkpoint of {kind!r} ({', '.join(classes) or 'no architecture'}), which"
+    what = f"{given} is a checkpoint of {_folders.described(config)}, which"
     if "auto_map" in config:
         raise CheckpointError(
             f"{what} needs Python code of its own. Code that comes with weights is never run: take "

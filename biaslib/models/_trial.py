@@ -48,7 +48,7 @@ def require_quick_tokenizer(steps: Iterable[str], path: Path) -> None:
 
     if OF_ITS_OWN & {*steps}:
         asked = {"tokenizer": str(path.resolve())}
-        _try(asked, file_sha256(path), OF_TOKENIZER, f"{path}: the tokenizer", path.parent)
+        _try(asked, file_sha256(path), OF_TOKENIZER, "tokenizer", path.parent)
 
 
 def require_quick_template(template: Any, conversations: list, words: dict, folder: Path) -> None:
@@ -72,11 +72,10 @@ def require_quick_template(template: Any, conversations: list, words: dict, fold
         grow too large.
     """
     texts = list(template.values()) if isinstance(template, dict) else [template]
-    what = f"{folder}: its chat template"
     if any(len(text) > LONGEST_TEMPLATE for text in texts):
-        raise _refusal(f"{what} has more than {LONGEST_TEMPLATE:,} characters", folder)
+        raise _refusal(folder, f"has a chat template of more than {LONGEST_TEMPLATE:,} characters")
     asked = {"templates": texts, "conversations": conversations, "words": words}
-    _try(asked, json.dumps(asked), OF_TEMPLATE, what, folder)
+    _try(asked, json.dumps(asked), OF_TEMPLATE, "chat template", folder)
 
 
 def _try(asked: dict, content: str, seconds: int, what: str, folder: Path) -> None:
@@ -93,15 +92,15 @@ def _try(asked: dict, content: str, seconds: int, what: str, folder: Path) -> No
     except subprocess.TimeoutExpired:
         died = True
     if died:
-        told = f"{seconds} seconds and 2 GB of memory for a few words; download it again"
-        raise _refusal(f"{what} did not end within {told}, or correct it", folder)
+        limits = f"{seconds} seconds and 2 GB of memory for a few words"
+        raise _refusal(folder, f"has a {what} that takes more than {limits}; download it again")
     _survived.add(content)
 
 
-def _refusal(message: str, folder: Path) -> Exception:
-    from biaslib.models.errors import CheckpointError  # not in the process that tries
+def _refusal(folder: Path, problem: str) -> Exception:
+    from biaslib.models.errors import refusal  # not in the process that tries
 
-    return CheckpointError(message, path=folder)
+    return refusal(folder, problem)
 
 
 def _limit(seconds: int) -> None:

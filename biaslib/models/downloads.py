@@ -33,7 +33,7 @@ from biaslib.models._folders import (
     sha256_of,
     weights_among,
 )
-from biaslib.models.errors import CheckpointError
+from biaslib.models.errors import CheckpointError, refusal
 from biaslib.runtime import ChecksumError, Lock, in_book, one_at_a_time
 
 __all__ = ["cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
@@ -168,11 +168,8 @@ def _snapshot(entry: Entry, commit: str, names: Sequence[str]) -> Path:
         for path in damaged:
             path.resolve().unlink()
             path.unlink(missing_ok=True)
-    raise CheckpointError(
-        f"{damaged[0]} arrived damaged twice, of another checksum than the hub gives: place it by "
-        f"hand: {_steps(entry)}",
-        path=damaged[0],
-    )
+    problem = "arrived damaged twice, of another checksum than the hub gives: place it by hand"
+    raise refusal(damaged[0], f"{problem}: {_steps(entry)}")
 
 
 def _download_from_hub(entry: Entry, revision: str, patterns: list[str], **where: Path) -> None:
@@ -330,11 +327,9 @@ def _fetch_files(
         pinned = entry.sha256 if name == names[-1] else ""
         expected = pinned or lock.files(entry.source).get(name, {}).get("sha256", "")
         if path.is_file() and expected not in ("", sha256_of(path)):
-            raise CheckpointError(
-                f"{path} has SHA-256 {sha256_of(path)}, and {expected} is recorded: delete it, and "
-                f"the same call downloads it again, or put the right file there: {_steps(entry)}",
-                path=path,
-            )
+            problem = f"has SHA-256 {sha256_of(path)}, and {expected} is recorded: delete it, and"
+            fix = "the same call downloads it again, or put the right file there"
+            raise refusal(path, f"{problem} {fix}: {_steps(entry)}")
         retrieve([BRACES.sub(name, url) for url in addresses], path, expected, _steps(entry))
         _require_content(path)
     _compare(entry.source, "", folder, names, lock)
