@@ -206,10 +206,7 @@ def test_pointers_that_nothing_reads_do_no_harm(tmp_path):
 
 FAMILIES = {
     "clip": repositories._clip,
-    "bert": repositories._bert,
     "roberta": repositories._roberta,
-    "vilt": repositories._vilt,
-    "flava": repositories._flava,
     "visualbert": repositories._visualbert(2048),
     "llava": generative_models.llava,
 }
@@ -240,20 +237,6 @@ def test_half_a_tokenizer_is_none(tmp_path):
     folder = built(repositories._clip, tmp_path)
     without(folder, "tokenizer.json", "merges.txt")
     assert refused(folder, "clip").path == folder
-
-
-def test_tokens_up_to_the_last_embedding_are_taken(tmp_path):
-    folder = built(repositories._bert, tmp_path)
-    words = transformers.AutoTokenizer.from_pretrained(folder)
-    words.add_tokens(["oneword"])
-    words.save_pretrained(folder)
-    network = transformers.AutoModelForMaskedLM.from_pretrained(folder)
-    with pytest.raises(CheckpointError):
-        models.load(folder)
-    network.resize_token_embeddings(len(words))
-    network.save_pretrained(folder)
-    without(folder, "*.bin")
-    assert models.load(folder, device="cpu").embed(["oneword"]).shape == (1, 16)
 
 
 # SigLIP 2

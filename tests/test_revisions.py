@@ -5,7 +5,6 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import transformers
@@ -15,7 +14,6 @@ from biaslib import runtime
 from biaslib.models._folders import checksums, revision_of, weight_files
 from biaslib.models.errors import CheckpointError
 from biaslib.models.own import load_own
-from biaslib.models.stored import answers
 from plantedworld.models.checkpoints import checkpoint
 
 TEXTS = ["the person is a nurse.", "the person is a doctor."]
@@ -132,20 +130,6 @@ def test_the_revision_is_of_the_files_that_transformers_reads(folder, two_states
     assert revision_of(folder) != before
 
 
-def test_the_store_gives_no_model_the_answers_of_another(folder, two_states, tmp_path):
-    store, given = runtime.Store(tmp_path / "store"), []
-    for state in two_states:
-        in_subfolder(folder, state, state)
-        model = load_own(folder, device="cpu").model
-
-        def ask(which, images, model=model):
-            return model.encode_text([TEXTS[at] for at in which])
-
-        given.append(answers(model, "vectors", ask, texts=TEXTS, store=store))
-        np.testing.assert_allclose(given[-1], model.encode_text(TEXTS), atol=1e-6)
-    assert np.abs(given[0] - given[1]).max() > 0.1
-
-
 OPEN_CLIP = [
     ["model.safetensors", "open_clip_pytorch_model.bin"],
     ["b.bin", "a.pth"],
@@ -168,24 +152,23 @@ def test_the_order_of_open_clip_is_its_own(tmp_path, names):
 
 def test_one_file_at_the_top_is_named_as_it_always_was():
     """What is stored of these models stays: the names are written out here a second time."""
-    for folder in sorted(checkpoint("clip", 3, 0).parent.iterdir()):
-        if not (folder / "model.safetensors").is_file():
-            continue
-        hashes = {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in sorted(folder.iterdir())
-            if path.is_file()
-        }
-        weights = hashes.pop("model.safetensors")
-        hashes = {name: each for name, each in hashes.items() if name in READ}
-        lines = "".join(f"{name}\0{each}\n" for name, each in hashes.items())
-        settings = hashlib.sha256(lines.encode()).hexdigest()
-        expected = f"{folder.name}, sha256 {weights[:12]}, settings {settings[:8]}"
-        assert revision_of(folder) == expected
+    folder = checkpoint("clip", 3, 0)
+    paths = [path for path in sorted(folder.iterdir()) if path.name in READ]
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    weights = hashes.pop("model.safetensors")
+    lines = "".join(f"{name}\0{each}\n" for name, each in hashes.items())
+    settings = hashlib.sha256(lines.encode()).hexdigest()
+    assert revision_of(folder) == f"{folder.name}, sha256 {weights[:12]}, settings {settings[:8]}"
 
 
 READ = (
-    *("config.json", "config.yaml", "open_clip_config.json", "preprocessor_config.json"),
+    *(
+        "model.safetensors",
+        "config.json",
+        "config.yaml",
+        "open_clip_config.json",
+        "preprocessor_config.json",
+    ),
     *("processor_config.json", "video_preprocessor_config.json", "chat_template.jinja"),
     *("chat_template.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
     *("added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"),

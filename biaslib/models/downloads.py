@@ -138,7 +138,7 @@ def _from_hub(entry: Entry, revision: str, lock: Lock) -> Path:
             revision, sizes = _listing(entry, revision)
             names = [*sizes]
         except CheckpointError:
-            here = _on_this_disk(_repository(entry), revision)
+            here = kept(_repository(entry), revision)
             if here is None:
                 raise
             revision, names = here.name, files_of(here)
@@ -196,13 +196,6 @@ def _listing(entry: Entry, revision: str) -> tuple[str, dict[str, int]]:
     return info.sha, {file.rfilename: file.size or 0 for file in info.siblings or []}
 
 
-def _on_this_disk(name: str, revision: str) -> Path | None:
-    """Return the folder of a commit, or else the one that was downloaded last, if it is here."""
-    folders = _snapshots(name).glob(revision or "*")
-    here = [folder for folder in folders if weights_among(files_of(folder), open_clip=True)]
-    return max(here, key=os.path.getmtime, default=None)
-
-
 def _snapshots(name: str) -> Path:
     """Return where huggingface_hub keeps the commits of a repository."""
     return cache_folder() / "hub" / f"models--{name.replace('/', '--')}" / "snapshots"
@@ -244,11 +237,15 @@ def _steps(entry: Entry) -> str:
 def kept(name: str, revision: str = "") -> Path | None:
     """Return the folder of a repository of the hub that is on this disk already; None if it is not.
 
+    It is that of a revision, or of the one in the lock file, or else what was downloaded last.
+
     Examples
     --------
     >>> kept("owner/never-downloaded")
     """
-    return _on_this_disk(name, revision or Lock().revision(f"hub {name}"))
+    folders = _snapshots(name).glob(revision or Lock().revision(f"hub {name}") or "*")
+    here = [folder for folder in folders if weights_among(files_of(folder), open_clip=True)]
+    return max(here, key=os.path.getmtime, default=None)
 
 
 def listed_bytes(name: str, revision: str = "") -> int:

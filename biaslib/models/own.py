@@ -9,9 +9,9 @@ from typing import Any
 
 from biaslib.models._folders import place_of
 from biaslib.models._registry import REGISTRY, identify, load_identified
-from biaslib.models.errors import CheckpointError
+from biaslib.models.errors import CheckpointError  # noqa: F401
 
-__all__ = ["CheckpointError", "OwnModel", "identify", "load_own"]
+__all__ = ["OwnModel", "identify", "load_own"]
 
 
 @dataclass(frozen=True)
