@@ -139,7 +139,7 @@ def read_tokenizer(path: Path, of_bert: bool = False):
     tokens = ("pad", "mask", "unk")
     if missing := [each for each in tokens if getattr(tokenizer, f"{each}_token") is None]:
         what = f"has a {named or kind.__name__} without a token for {', '.join(missing)}"
-        raise refusal(path, f"{what}: put {OF_BERT} there")
+        raise refusal(path, f"{what}; put {OF_BERT} there")
     return tokenizer
 
 
