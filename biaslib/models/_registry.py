@@ -331,18 +331,18 @@ def _reader_of(folder: Path, given: str | Path) -> str:
     readers = (name for name in (*sentences, *tasks) if kind in _folders.kinds_of(REGISTRY[name]))
     if name := next(itertools.chain(named, readers), None):
         return name
-    what = f"{given} is a checkpoint of {_folders.described(config)}, which"
     if "auto_map" in config:
         raise CheckpointError(
-            f"{what} needs Python code of its own. Code that comes with weights is never run: take "
-            "a repository of the same weights for a class that transformers has, or wrap the model "
-            "in a class of your own and pass OwnModel(...)"
+            f"{given} is a checkpoint of {kind!r}, which needs Python code of its own. Code that "
+            "comes with weights is never run: take a repository of the same weights for a class "
+            "that transformers has, or wrap the model in a class of your own and pass OwnModel(...)"
         )
     kinds = sorted({kind for entry in REGISTRY.values() for kind in entry.kinds})
     raise CheckpointError(
-        f"{what} no family here reads: {', '.join(kinds)}. Register its family "
-        "(biaslib.models.register), or wrap it in a class with capabilities and the methods that "
-        "biaslib.models.capabilities lists for them, and pass OwnModel(...) with an object of it"
+        f"{given} is a checkpoint of {_folders.described(config)}, which no family here reads: "
+        f"{', '.join(kinds)}. Register its family (biaslib.models.register), or wrap it in a class "
+        "with capabilities and the methods that biaslib.models.capabilities lists for them, and "
+        "pass OwnModel(...) with an object of it"
     )
 
 
