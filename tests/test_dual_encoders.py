@@ -163,11 +163,11 @@ def test_text_encoders_from_elsewhere_are_refused_by_name_before_anything_is_fet
     entry, found = _registry.REGISTRY["open-clip"], set()
     for name, data in library.list_pretrained():
         if "hf_model_name" not in library.get_model_config(name)["text_cfg"]:
-            assert _registry._source(entry, f"{name}/{data}").startswith("hub ")
+            assert _registry.repository(entry, f"{name}/{data}")
             continue
         found.add(name)
         with pytest.raises(CheckpointError, match=f"{name}/{data} takes the settings of its text"):
-            _registry._source(entry, f"{name}/{data}")
+            _registry.repository(entry, f"{name}/{data}")
     assert sorted(found) == ELSEWHERE
 
 

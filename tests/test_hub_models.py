@@ -5,12 +5,8 @@ tested and not the official files, of which none was at hand.
 """
 
 import importlib.util
-import json
-import pickle
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +15,7 @@ import pytest
 import torch
 import transformers
 from support import repositories
-from support.hub import instead_of_the_real_one, serving
+from support.hub import instead_of_the_real_one
 
 from biaslib import models
 from biaslib.models import _registry, downloads
@@ -40,11 +36,6 @@ MODELS = [
 TEXTS = [repositories.SENTENCE, "the woman is here"]
 
 
-def those_that(*can_do):
-    """The models with at least one of some capabilities."""
-    return [name for name in MODELS if {*can_do} & {*models.REGISTRY[name].capabilities}]
-
-
 @pytest.fixture(scope="module")
 def official(tmp_path_factory):
     folder = tmp_path_factory.mktemp("official")
@@ -56,20 +47,6 @@ def official(tmp_path_factory):
 def hub(official, tmp_path_factory):
     with instead_of_the_real_one(official, tmp_path_factory.mktemp("scratch")) as running:
         yield running
-
-
-def images_for(name, n=2):
-    """Return n images of the kind that a model takes: files but for one."""
-    if name != "visualbert-nlvr2":
-        return [repositories.picture(seed) for seed in range(n)]
-    from biaslib.models.regions import RegionFeatures
-
-    width = 1024
-    random = np.random.default_rng(0)
-    boxes = np.tile([0.1, 0.1, 0.9, 0.8], (n, 3, 1))
-    there = np.ones((n, 3), dtype=bool)
-    features = random.normal(size=(n, 3, width))
-    return RegionFeatures(features, boxes, there, ~there, np.full((n, 2), 64))
 
 
 def test_a_repository_or_a_file_is_built_for_every_model_that_is_in_no_package():
@@ -97,50 +74,8 @@ def test_paper_downloads_verifies_caches_and_loads(hub, official, name):
     asked = len(hub.requests)
     models.load(name, profile="paper", device="cpu")
     assert len(hub.requests) == asked
-
-
-@pytest.mark.parametrize("name", those_that(can.ENCODE))
-def test_dual_encoders_encode(hub, name):
-    model = models.load(name, profile="paper", device="cpu")
-    vectors = model.encode_text(TEXTS), model.encode_image(_stack(images_for(name)))
-    for each in vectors:
-        assert each.shape == (2, 8 if name != "siglip" else 16)
-        np.testing.assert_allclose(np.linalg.norm(each, axis=1), 1, atol=1e-5)
-        assert np.abs(each[0] - each[1]).max() > 1e-5
-
-
-def _stack(pictures):
-    return np.stack([np.asarray(picture) for picture in pictures])
-
-
-@pytest.mark.parametrize("name", those_that(can.EMBED, can.EMBED_WITH_IMAGES))
-def test_encoders_embed(hub, name):
-    model = models.load(name, profile="paper", device="cpu")
-    seen = {"images": images_for(name)} if models.REGISTRY[name].takes_images else {}
-    for level, words in (("sentence", None), ("contextual", ["nurse", "woman"])):
-        vectors = model.embed(TEXTS, level=level, words=words, **seen)
-        assert vectors.shape == (2, 64 if name in WRITTEN_HERE else 16)
-        assert np.abs(vectors[0] - vectors[1]).max() > 1e-5
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in those_that(can.FILL, can.FILL_WITH_IMAGES) if name != "smolvlm"]
-)
-def test_masked_words_have_probabilities(hub, name):
-    model = models.load(name, profile="paper", device="cpu")
-    seen = None if models.REGISTRY[name].family == "bert" else images_for(name, n=1)
-    scores = model.mask_log_prob(["the [MASK] is here"], ["nurse", "man"], images=seen)
-    assert scores.shape == (1, 2)
-    assert (scores < 0).all()
-    assert (scores > np.log(1e-6)).all()
-
-
-@pytest.mark.parametrize("name", those_that(can.MATCH))
-def test_captions_match(hub, name):
-    model = models.load(name, profile="paper", device="cpu")
-    scores = model.match(images_for(name, n=1), [TEXTS])
-    assert scores.shape == (1, 2)
-    assert np.isfinite(scores).all()
+    if can.EMBED in model.capabilities:
+        assert np.ptp(model.embed(TEXTS), axis=0).max() > 1e-5
 
 
 def test_a_checkpoint_named_by_repository_and_revision(hub):
@@ -154,59 +89,10 @@ def test_a_checkpoint_named_by_repository_and_revision(hub):
 
 def test_a_model_of_openclip_is_found_by_its_name_and_training_data():
     entry = models.REGISTRY["open-clip"]
-    found = _registry._source(entry, "ViT-H-14/laion2b_s32b_b79k")
-    assert found == entry.source
+    found = _registry.repository(entry, "ViT-H-14/laion2b_s32b_b79k")
+    assert f"hub {found}" == entry.source
     with pytest.raises(UnknownNameError, match="Did you mean 'laion2b_s34b_b79k'"):
-        _registry._source(entry, "ViT-B-32/laion2b_s34b")
-
-
-def test_a_checkpoint_of_another_architecture_is_refused_before_it_is_loaded(hub, official):
-    for name, other in (("bert", "clip"), ("clip", "bert"), ("roberta", "lxmert")):
-        folder = official / models.REGISTRY[other].source.removeprefix("hub ")
-        kind = json.loads((folder / "config.json").read_text())["model_type"]
-        with pytest.raises(
-            CheckpointError, match=f"is a checkpoint of '{kind}' .* and '{name}' is"
-        ):
-            models.load(name, checkpoint=folder)
-    with pytest.raises(CheckpointError, match=r"'clip' without an open_clip_config.json"):
-        models.load("open-clip", checkpoint=official / "openai" / "clip-vit-base-patch32")
-
-
-def test_pickled_weights_and_an_old_torch(hub, official, monkeypatch):
-    folder = official / "openai" / "clip-vit-base-patch32"
-    monkeypatch.setattr("biaslib.models._checkpoints.torch.__version__", "2.5.0")
-    with pytest.raises(CheckpointError, match=r"pytorch_model.bin is a pickled file.*torch 2.6"):
-        models.load("clip", checkpoint=folder)
-
-
-class Intruder:
-    def __reduce__(self):
-        return (print, ("code in a checkpoint was run",))
-
-
-@pytest.fixture
-def broken_clip(official, tmp_path):
-    """CLIP's folder, for a test to spoil."""
-    return shutil.copytree(official / "openai" / "clip-vit-base-patch32", tmp_path / "clip")
-
-
-def test_code_in_a_checkpoint_is_not_run(broken_clip, capfd):
-    (broken_clip / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Intruder()}, protocol=2))
-    with pytest.raises(CheckpointError, match=r"clip is damaged, or holds objects and not only"):
-        models.load("clip", checkpoint=broken_clip)
-    assert "was run" not in capfd.readouterr().out
-
-
-def test_a_truncated_file_of_weights(official, broken_clip, tmp_path):
-    whole = (broken_clip / "pytorch_model.bin").read_bytes()
-    (broken_clip / "pytorch_model.bin").write_bytes(whole[:-2_000])
-    with pytest.raises(CheckpointError, match=r"clip is damaged .* download it again"):
-        models.load("clip", checkpoint=broken_clip)
-    bert = shutil.copytree(official / "google-bert" / "bert-base-uncased", tmp_path / "bert")
-    whole = (bert / "model.safetensors").read_bytes()
-    (bert / "model.safetensors").write_bytes(whole[:-2_000])
-    with pytest.raises(CheckpointError, match=r"bert.* is damaged .* download it again"):
-        models.load("bert", checkpoint=bert)
+        _registry.repository(entry, "ViT-B-32/laion2b_s34b")
 
 
 def test_missing_and_left_over_weights_are_named(official, tmp_path):
@@ -383,35 +269,3 @@ def test_parameters_of_openclip_are_those_of_the_full_size():
         built = open_clip.CLIP(**open_clip.get_model_config("ViT-H-14"))
     found = sum(each.numel() for each in built.parameters())
     assert found == models.REGISTRY["open-clip"].parameters
-
-
-# The server from the command line
-
-
-def test_the_hub_can_be_started_from_the_command_line(official, tmp_path):
-    tests = Path(__file__).parent
-    command = [sys.executable, "-m", "support.hub", "--folder", str(official)]
-    with subprocess.Popen(command, cwd=tests, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            address = process.stdout.readline().strip().removeprefix("HF_ENDPOINT=")
-            path = tmp_path / "config.json"
-            url = f"{address}/FacebookAI/roberta-base/resolve/main/config.json"
-            downloads.retrieve([url], path)
-        finally:
-            process.terminate()
-    served = official / "FacebookAI" / "roberta-base" / "config.json"
-    assert path.read_bytes() == served.read_bytes()
-
-
-def test_the_loopback_hub_tells_what_huggingface_hub_asks(official, tmp_path):
-    """The library's own downloads work through it, too."""
-    from huggingface_hub import hf_hub_download
-
-    with serving(official) as running:
-        found = hf_hub_download(
-            "FacebookAI/roberta-base", "vocab.json", endpoint=running.address, cache_dir=tmp_path
-        )
-        assert (
-            Path(found).read_bytes()
-            == (official / "FacebookAI/roberta-base/vocab.json").read_bytes()
-        )

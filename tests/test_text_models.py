@@ -12,7 +12,7 @@ import transformers
 
 from biaslib import models, runtime, stimuli
 from biaslib.metrics.association import effect_size
-from biaslib.models._revisions import checksums, revision_of
+from biaslib.models._folders import checksums, revision_of
 from biaslib.studies import text_encoders as study
 
 pytestmark = pytest.mark.filterwarnings("ignore:bert .* cannot fill masks:UserWarning")

@@ -1,4 +1,4 @@
-"""Checks of a checkpoint before and after it is loaded: its kind, its files, its weights."""
+"""Weights are read safely: no code in them is run, and they are whole and the network's own."""
 
 import contextlib
 import fnmatch
@@ -11,18 +11,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from biaslib.models._entries import Entry
-from biaslib.models._limits import read_json
-from biaslib.models._revisions import weight_files
-from biaslib.models.errors import CapabilityError, CheckpointError
+from biaslib.models._folders import weight_files
+from biaslib.models.errors import CapabilityError, CheckpointError, refusal
 from biaslib.runtime import first_few
-
-LISTED = 5
-"""Kinds of models that an error lists."""
 
 OLDEST_SAFE_TORCH = (2, 6)
 """Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
-
 
 MOST_TOLD = 300
 """Characters of a library's message that an error repeats."""
@@ -33,105 +27,15 @@ PICKLED = (".bin", ".ckpt", ".pt", ".pth", ".th")
 FRACTIONS = ("F", "BF")
 """How safetensors begins the names of types of fractions."""
 
+BESIDE = (
+    *("argparse.Namespace", "easydict.EasyDict", "yacs.config.CfgNode"),
+    *("pytorch_lightning.", "lightning.", "ruamel.yaml.", "ruamel_yaml."),
+)
+"""Classes, and packages of classes, of settings that training programs write beside weights.
 
-def require_family(folder: str | Path, entry: Entry) -> None:
-    """Refuse a folder that a model's family is not loaded from.
-
-    OpenCLIP, the detector and families from outside look at their folders themselves.
-
-    Raises
-    ------
-    CheckpointError
-        If it is of another architecture; the message names it.
-    """
-    kinds = entry.kinds or _kinds_of_transformers(entry.family)
-    if kinds:
-        require_kind(folder, kinds, entry.name)
-
-
-def _kinds_of_transformers(family: str) -> Collection[str]:
-    """Return the kinds of which transformers has dual encoders, masked or generative models."""
-    from transformers.models.auto import modeling_auto
-
-    masked = modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    dual = modeling_auto.MODEL_FOR_ZERO_SHOT_IMAGE_CLASSIFICATION_MAPPING_NAMES
-    writing = modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
-    of_family = {"clip": dual, "bert": masked, "text": masked, "generative": writing}
-    return of_family.get(family, ())
-
-
-def require_kind(folder: str | Path, kinds: Collection[str], name: str) -> None:
-    """Refuse a folder whose ``config.json`` is of another architecture.
-
-    Parameters
-    ----------
-    folder
-        A checkpoint in the layout of transformers.
-    kinds
-        Values of ``model_type`` that the model can be loaded from.
-    name
-        The model that was asked for, for the error.
-
-    Raises
-    ------
-    CheckpointError
-        If there is no ``config.json``, or it is not of one of the kinds; the message names the
-        architecture that it is of.
-    """
-    found = read_config(Path(folder), name)
-    if found.get("model_type") not in kinds:
-        kind = found.get("model_type", "no kind")
-        architectures = ", ".join(classes_of(found)) or "no architecture named"
-        raise CheckpointError(
-            f"{folder} is a checkpoint of {kind!r} ({architectures}), "
-            f"and {name!r} is loaded from {_some(kinds)}. Pass another folder as checkpoint=, or "
-            "load it under the name of its own family"
-        )
-
-
-def classes_of(config: dict) -> list[str]:
-    """Return the classes that a configuration names, be it one or several.
-
-    Examples
-    --------
-    >>> classes_of({"architectures": "CLIPModel"})
-    ['CLIPModel']
-    """
-    named = config.get("architectures") or []
-    return named if isinstance(named, list) else [named]
-
-
-def _some(kinds: Collection[str]) -> str:
-    names = sorted(kinds)
-    return " or ".join(names[:LISTED]) + (" or another of its kind" if len(names) > LISTED else "")
-
-
-def read_config(folder: Path, name: str) -> dict:
-    """Return what a folder's ``config.json`` says.
-
-    Raises
-    ------
-    CheckpointError
-        If there is none, or it cannot be read.
-    """
-    try:
-        found = read_json(folder / "config.json")
-    except FileNotFoundError:
-        names = sorted(each.name for each in folder.glob("*"))
-        there = first_few(names) or "nothing"
-        raise CheckpointError(
-            f"{folder} is no checkpoint of {name}: it has no config.json, which is saved beside "
-            f"the weights. It holds {there}",
-            path=folder,
-        ) from None
-    named = [found.get("model_type", ""), *classes_of(found)]
-    if not all(isinstance(each, str) for each in named):
-        raise CheckpointError(
-            f"{folder / 'config.json'} names its model_type and architectures {named}, which are "
-            "no names; download it again",
-            path=folder,
-        )
-    return found
+An empty dictionary takes the place of each: the names are never looked up, and what the objects
+held is not used.
+"""
 
 
 def require_readable(folder: str | Path, open_clip: bool = False) -> None:
@@ -140,48 +44,37 @@ def require_readable(folder: str | Path, open_clip: bool = False) -> None:
     Parameters
     ----------
     folder, open_clip
-        As of :func:`biaslib.models._revisions.weight_files`.
+        As of :func:`biaslib.models._folders.weight_files`.
 
     Raises
     ------
     CheckpointError
-        If the weights that are read are pickled and torch is older; they are whole numbers; or
-        they are not the folder's.
+        If the weights that are read are pickled and torch is older; they are whole or complex
+        numbers, which libraries take as they are; or they are not the folder's.
     """
+    from safetensors import safe_open
+
     for path in weight_files(Path(folder), open_clip):
         if path.suffix in PICKLED:
             require_safe_torch(path)
-        elif path.suffix == ".safetensors":
-            _require_fractions(path)
-
-
-def _require_fractions(path: Path) -> None:
-    """Refuse weights that are kept as whole or complex numbers: libraries take them as they are."""
-    from safetensors import safe_open
-
-    with reading(path), safe_open(path, "pt") as file:
-        kinds = {
-            name: file.get_slice(name).get_dtype()
-            for name in file.keys()  # noqa: SIM118
-            if name.endswith(("weight", "bias"))
-        }
-    for name, kind in kinds.items():
-        if not kind.startswith(FRACTIONS):
-            raise CheckpointError(
-                f"{path}: the weights {name} are of the type {kind}, without a scale to read them "
-                "by: take the weights from before they were quantised",
-                path=path,
-                word=name,
-            )
+        if path.suffix != ".safetensors":
+            continue
+        with reading(path), safe_open(path, "pt") as file:
+            for name in file.keys():  # noqa: SIM118
+                kind = file.get_slice(name).get_dtype()
+                if name.endswith(("weight", "bias")) and not kind.startswith(FRACTIONS):
+                    problem = f"holds {name} of the type {kind}, without a scale to read it by"
+                    fix = "take the weights from before they were quantised"
+                    raise refusal(path, f"{problem}: {fix}", name)
 
 
 def require_safe_torch(path: Path) -> None:
-    major, minor = torch.__version__.split(".")[:2]
-    if (int(major), int(minor)) < OLDEST_SAFE_TORCH:
-        raise CheckpointError(
-            f"{path} is a pickled file, and torch {torch.__version__} cannot read one safely "
-            "(CVE-2025-32434). Install torch 2.6 or later, or save the tensors as safetensors on "
-            "a machine that has it"
+    """Refuse a pickled file if torch is older than :data:`OLDEST_SAFE_TORCH`."""
+    if tuple(map(int, torch.__version__.split(".")[:2])) < OLDEST_SAFE_TORCH:
+        raise refusal(
+            path,
+            f"is a pickled file, and torch {torch.__version__} cannot read one safely "
+            "(CVE-2025-32434): install torch 2.6 or later, or save the tensors as safetensors",
         )
 
 
@@ -208,8 +101,14 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     >>> weights["cls.predictions.transform.dense.bias"].shape
     torch.Size([48])
     """
+    from safetensors.torch import load_file
+
     path = Path(path)
-    return unwrapped(_read(path), str(path))
+    with reading(path):
+        if path.suffix == ".safetensors":
+            return unwrapped(load_file(path), str(path))
+        require_safe_torch(path)
+        return unwrapped(_load_pickled(path), str(path))
 
 
 def unwrapped(weights: Mapping, source: str = "the mapping") -> dict[str, torch.Tensor]:
@@ -240,46 +139,25 @@ def unwrapped(weights: Mapping, source: str = "the mapping") -> dict[str, torch.
     return {key.removeprefix("module."): value for key, value in tensors.items()}
 
 
-def _read(path: Path) -> dict:
-    from safetensors.torch import load_file
-
-    with reading(path):
-        if path.suffix == ".safetensors":
-            return load_file(path)
-        require_safe_torch(path)
-        return _load_pickled(path)
-
-
-BESIDE = (
-    *("argparse.Namespace", "easydict.EasyDict", "yacs.config.CfgNode"),
-    *("pytorch_lightning.", "lightning.", "ruamel.yaml.", "ruamel_yaml."),
-)
-"""Classes, and packages of classes, of settings that training programs write beside weights.
-
-An empty dictionary takes the place of each: the names are never looked up, and what the objects
-held is not used.
-"""
-
-
 def _load_pickled(path: Path) -> dict:
     """Read a pickled file with ``weights_only``, settings beside the weights as plain data."""
-    allowed: dict[str, list] = {}
+    names, allowed = set(), []
     while True:
-        everything = [each for some in allowed.values() for each in some]
         try:
-            with torch.serialization.safe_globals(everything):
+            with torch.serialization.safe_globals(allowed):
                 return torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             name = _refused(error)
-            if name in allowed or not (stand_ins := _stand_ins(name)):
+            if name in names or not _stand_ins(name):
                 raise
-            allowed[name] = stand_ins
+            names.add(name)
+            allowed += _stand_ins(name)
 
 
 def _refused(error: Exception) -> str:
     """Return the name that ``weights_only`` refused to look up, or an empty string."""
-    found = re.search(r"GLOBAL (\S+) was not an allowed", str(error))
-    return found.group(1) if found else ""
+    named = re.search(r"GLOBAL (\S+) was not an allowed", str(error))
+    return named.group(1) if named else ""
 
 
 def _stand_ins(name: str) -> list:
@@ -310,16 +188,15 @@ def reading(path: str | Path) -> Iterator[None]:
     try:
         yield
     except pickle.UnpicklingError as error:
-        told = str(error).splitlines()[0]
+        problem = str(error).splitlines()[0]
         if name := _refused(error):
-            told = f"it names {name}. Pass a file that holds the weights alone"
-        raise CheckpointError(
-            f"{path} is damaged, or holds objects and not only weights, which are never run: {told}"
-        ) from error
+            problem = f"it names {name}. Pass a file that holds the weights alone"
+        what = "is damaged, or holds objects and not only weights, which are never run"
+        raise refusal(path, f"{what}: {problem}") from error
     except (SafetensorError, EOFError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
             raise
-        raise CheckpointError(f"{path} is damaged ({error}); download it again") from error
+        raise refusal(path, f"is damaged ({error}); download it again") from error
 
 
 @contextlib.contextmanager
@@ -329,7 +206,7 @@ def loading(
     """Say of whatever is wrong with a checkpoint that the block reads which checkpoint it is.
 
     A lack of memory on a GPU, a capability that a model lacks and an interruption are none of its
-    faults.
+    faults. No library asks the model hub in the block, whatever a configuration names.
 
     Parameters
     ----------
@@ -343,23 +220,23 @@ def loading(
     CheckpointError
         If it cannot be read, whatever the cause; with what a library said.
     """
+    passing = (*passing, CapabilityError, torch.cuda.OutOfMemoryError)
     try:
-        yield
+        with without_hub(path), reading(path):
+            yield
     except CheckpointError as error:
         error.path = error.path or Path(path)
         raise
-    except (*passing, CapabilityError, torch.cuda.OutOfMemoryError):
-        raise
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (*passing, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # A panic in Rust is no Exception.
         if "CUDA" in str(error):
             raise
-        told = " ".join(str(error).split())[:MOST_TOLD] or "no reason given"
-        raise CheckpointError(
-            f"{path} cannot be read as {name!r} ({type(error).__name__}: {told}). Check that all "
-            "its files are there, unchanged and of that model, or download it again",
-            path=path,
+        reason = " ".join(str(error).split())[:MOST_TOLD] or "no reason given"
+        raise refusal(
+            path,
+            f"cannot be read as {name!r} ({type(error).__name__}: {reason}). Check that all its "
+            "files are there, unchanged and of that model, or download it again",
         ) from error
 
 
@@ -379,10 +256,8 @@ def without_hub(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OfflineModeIsEnabled as error:
-        raise CheckpointError(
-            f"{path} asks for files of another repository ({error}), unchecked and unrecorded. "
-            "Put them into that folder, and name them there"
-        ) from error
+        problem = f"asks for files of another repository ({error}), unchecked and unrecorded"
+        raise refusal(path, f"{problem}: put them into that folder, and name them there") from error
     finally:
         constants.HF_HUB_OFFLINE = before
 
@@ -424,20 +299,18 @@ the model needs: bert.pooler.dense.bias. It may be damaged, or of another model;
     """
     missing = _others(info["missing_keys"], allowed_missing)
     unexpected = _others(info["unexpected_keys"], allowed_unexpected)
-    other_shape = [
-        f"{key} {tuple(there)} not {tuple(needed)}"
-        for key, there, needed in sorted(info.get("mismatched_keys") or [])
-    ]
+    shapes = sorted(info.get("mismatched_keys") or [])
+    misshapen = [f"{key} {tuple(has)} not {tuple(needs)}" for key, has, needs in shapes]
     problems = [
-        (f"lacks {_count(missing)} that the model needs", missing),
-        (f"holds {_count(unexpected)} that the model does not know", unexpected),
-        (f"holds {_count(other_shape)} of another shape", other_shape),
+        ("lacks {} that the model needs", missing),
+        ("holds {} that the model does not know", unexpected),
+        ("holds {} of another shape", misshapen),
     ]
-    told = "; it ".join(f"{what}: {first_few(keys)}" for what, keys in problems if keys)
-    if told:
+    if any(keys for _, keys in problems):
+        named = (f"{what.format(_count(k))}: {first_few(k)}" for what, k in problems if k)
         raise CheckpointError(
-            f"the checkpoint of {name!r} {told}. It may be damaged, or of another model; nothing "
-            "was loaded"
+            f"the checkpoint of {name!r} {'; it '.join(named)}. It may be damaged, or of another "
+            "model; nothing was loaded"
         )
 
 
@@ -466,12 +339,11 @@ def require_same(
     >>> one = torch.zeros(1)
     >>> require_same({"a": one}, {"a": one, "itm_score.bias": one}, "vilt", ["itm_score.*"])
     """
-    both = found.keys() & needed.keys()
-    shapes = [(key, found[key].shape, needed[key].shape) for key in both]
+    shapes = [(key, found[key].shape, needed[key].shape) for key in found.keys() & needed.keys()]
     info = {
         "missing_keys": needed.keys() - found.keys(),
         "unexpected_keys": found.keys() - needed.keys(),
-        "mismatched_keys": [each for each in shapes if each[1] != each[2]],
+        "mismatched_keys": [(key, has, needs) for key, has, needs in shapes if has != needs],
     }
     require_complete(info, name, allowed_missing)
 
@@ -495,14 +367,10 @@ def require_finite(
     CheckpointError
         If there are any; the message names the first tensor.
     """
-    for name, each in network.named_parameters():
-        if name not in missing and not torch.isfinite(each.detach()).all():
-            raise CheckpointError(
-                f"{folder}: the weights {name} hold what is no finite number. The file is damaged, "
-                "or the training diverged; download it again",
-                path=folder,
-                word=name,
-            )
+    for name, weights in network.named_parameters():
+        if name not in missing and not torch.isfinite(weights.detach()).all():
+            problem = f"has weights {name} that are no finite numbers: it is damaged, or training"
+            raise refusal(folder, f"{problem} diverged; download it again", name)
 
 
 def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -> None:
@@ -522,11 +390,8 @@ def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -
     """
     if np.isfinite(vectors).all() and (vectors != vectors[0]).any():
         return
-    raise CheckpointError(
-        f"{folder} gives what is no number, or the same for whatever it reads: its weights or "
-        f"its {settings} are damaged; download them again",
-        path=folder,
-    )
+    problem = "gives what is no number, or the same for whatever it reads: its weights or its"
+    raise refusal(folder, f"{problem} {settings} are damaged; download them again")
 
 
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:

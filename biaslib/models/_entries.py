@@ -47,8 +47,12 @@ class Entry:
     family
         The module of ``biaslib.models`` that loads it, or, with dots, any other module.
     kinds
-        ``model_type`` in the ``config.json`` of checkpoints that its family reads. Empty where the
-        family goes by something else.
+        ``model_type`` in the ``config.json`` of checkpoints that its family reads; or, in capitals,
+        a task of transformers of which it reads every kind: ``MASKED_LM``,
+        ``ZERO_SHOT_IMAGE_CLASSIFICATION`` (dual encoders) or ``IMAGE_TEXT_TO_TEXT``. Empty where
+        the family goes by something else.
+    extra
+        The extra of ``biaslib`` that brings what its family imports.
     companion
         The repository of its tokenizer and image settings, where its own has none.
     other_detector
@@ -80,6 +84,7 @@ class Entry:
     features: str = ""
     family: str = "text"
     kinds: tuple[str, ...] = ()
+    extra: str = "models"
     companion: str = ""
     mirrors: tuple[str, ...] = ()
     command: str = ""
@@ -98,8 +103,13 @@ class Entry:
     @property
     def name_of_package(self) -> str:
         """Name of the installed package that carries the model, or an empty string."""
-        found = re.fullmatch(r"package (\S+) \S+", self.source)
-        return found.group(1) if found else ""
+        package = re.fullmatch(r"package (\S+) \S+", self.source)
+        return package[1] if package else ""
+
+    @property
+    def reads_many_kinds(self) -> bool:
+        """Whether its family reads all that transformers has for a task."""
+        return any(kind.isupper() for kind in self.kinds)
 
     @property
     def megabytes(self) -> int:
@@ -109,8 +119,8 @@ class Entry:
 
 def read_entry(row: dict[str, Any]) -> Entry:
     """Return the entry that a row of ``data/models.json`` is."""
-    settings = {key: tuple(each) if isinstance(each, list) else each for key, each in row.items()}
-    return Entry(**settings)
+    lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
+    return Entry(**(row | lists))
 
 
 TABLE = Path(__file__).parent / "data" / "models.json"

@@ -11,9 +11,8 @@ from tokenizers import normalizers
 
 from biaslib.models._checkpoints import read_weights, require_complete, require_finite
 from biaslib.models._entries import Entry
-from biaslib.models._limits import read_json
-from biaslib.models._revisions import revision_of
-from biaslib.models.errors import CheckpointError
+from biaslib.models._folders import read_json, revision_of
+from biaslib.models.errors import CheckpointError, refusal
 from biaslib.models.networks.network import Network
 
 LOCAL = {"trust_remote_code": False, "local_files_only": True}
@@ -21,6 +20,9 @@ LOCAL = {"trust_remote_code": False, "local_files_only": True}
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
 """Files that hold a tokenizer's whole vocabulary."""
+
+
+OF_BERT = "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased"
 
 
 class Loaded(NamedTuple):
@@ -69,18 +71,28 @@ def read_network(
         If other weights are missing or left over, or there is no folder but one file.
     """
     if folder.is_file():
-        raise CheckpointError(
-            f"{folder} is one file, and {name!r} is loaded from a folder with config.json, weights "
-            "and tokenizer, as transformers saves them"
-        )
+        needed = "a folder with config.json, weights and tokenizer, as transformers saves them"
+        raise refusal(folder, f"is one file, and {name!r} is loaded from {needed}")
     kind = getattr(network, "config_class", None) or transformers.AutoConfig
     config = kind.from_pretrained(folder, **LOCAL, **changes)
+    how = {"config": config, "dtype": numbers, **LOCAL}
+    model, missing = _complete(network, folder, name, how, optional, ignored)
+    require_finite(model, folder, missing)
+    return model, missing
+
+
+def _complete(
+    network: Any,
+    folder: Path | None,
+    name: str,
+    how: dict[str, Any],
+    optional: Iterable[str] = (),
+    ignored: Iterable[str] = (),
+) -> tuple[Any, set[str]]:
+    """Return a network with all of its weights, and the names of the optional ones it lacks."""
     with quiet():
-        model, info = network.from_pretrained(
-            folder, config=config, dtype=numbers, output_loading_info=True, **LOCAL
-        )
+        model, info = network.from_pretrained(folder, output_loading_info=True, **how)
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
-    require_finite(model, folder, info["missing_keys"])
     return model, set(info["missing_keys"])
 
 
@@ -121,24 +133,14 @@ def read_tokenizer(path: Path, of_bert: bool = False):
         return transformers.AutoTokenizer.from_pretrained(
             path, use_fast=True, padding_side="right", **LOCAL
         )
-    named = _tokenizer_settings(path).get("tokenizer_class")
+    named = read_json(path / "tokenizer_config.json", default={}).get("tokenizer_class")
     kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
     tokenizer = kind.from_pretrained(path, **LOCAL)
-    missing = [
-        each for each in ("pad", "mask", "unk") if getattr(tokenizer, f"{each}_token") is None
-    ]
-    if missing:
-        raise CheckpointError(
-            f"the tokenizer in {path} is a {named or kind.__name__} without a token for "
-            f"{', '.join(missing)}; put vocab.txt and tokenizer_config.json of "
-            "google-bert/bert-base-uncased there"
-        )
+    tokens = ("pad", "mask", "unk")
+    if missing := [each for each in tokens if getattr(tokenizer, f"{each}_token") is None]:
+        what = f"has a {named or kind.__name__} without a token for {', '.join(missing)}"
+        raise refusal(path, f"{what}; put {OF_BERT} there")
     return tokenizer
-
-
-def _tokenizer_settings(folder: Path) -> dict:
-    path = folder / "tokenizer_config.json"
-    return read_json(path) if path.is_file() else {}
 
 
 def read_network_and_tokenizer(
@@ -190,15 +192,10 @@ def require_tokenizer(path: Path) -> Path:
     of_bytes = (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
     if of_bytes or any(file != path for name in VOCABULARIES for file in folder.glob(name)):
         return folder
-    beside = (
-        "save that of the model beside the weights (tokenizer.save_pretrained)"
-        if path.is_dir()
-        else "files of the authors bring none: put vocab.txt and tokenizer_config.json of "
-        "google-bert/bert-base-uncased there"
-    )
-    raise CheckpointError(
-        f"there is no tokenizer in {folder}, or not all of it; {beside}", path=folder
-    )
+    fix = "save that of the model beside the weights (tokenizer.save_pretrained)"
+    if path.is_file():
+        fix = f"files of the authors bring none: put {OF_BERT} there"
+    raise CheckpointError(f"there is no tokenizer in {folder}, or not all: {fix}", path=folder)
 
 
 def lowered(tokenizer: Any) -> None:
@@ -233,14 +230,6 @@ def read_official(
         If tensors are missing, left over or of another shape; the message names them.
     """
     state = network.named(tensors)
-    with quiet():
-        model, info = network.from_pretrained(
-            None,
-            config=config or network.config_of(state),
-            state_dict=state,
-            dtype=torch.float32,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    require_complete(info, name)
-    return model
+    how = {"config": config or network.config_of(state), "dtype": torch.float32}
+    how |= {"state_dict": state, "ignore_mismatched_sizes": True}
+    return _complete(network, None, name, how)[0]

@@ -1,40 +1,28 @@
-"""Which models there are, where they come from, and how to load them."""
+"""Which models there are, where they come from, which of them a folder is, and how to load them."""
 
 import contextlib
 import dataclasses
 import functools
 import importlib.util
+import inspect
+import itertools
 import warnings
-from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from biaslib import runtime
+from biaslib.errors import brought_by
+from biaslib.models import _folders
 from biaslib.models._entries import ENTRIES, Entry
-from biaslib.models._folders import inspect, place_of
+from biaslib.models._folders import place_of
+from biaslib.models.errors import CheckpointError
 from biaslib.runtime import unknown_name
 
 if TYPE_CHECKING:
     import pandas
 
 UNKNOWN_REVISION = "main, recorded at first download"
-
-WITH_OPTIONS = ("detector", "generative")
-"""Families whose models take options of their own."""
-
-OF_MANY_KINDS = ("text", "bert", "clip", "generative")
-"""Families that read whatever transformers has of their sort."""
-
-SOURCES = ("hub ", "url ", "by hand ")
-"""How a source begins as the registry writes it."""
-
-BROUGHT_BY = {
-    **dict.fromkeys(("torch", "transformers"), "models"),
-    **dict.fromkeys(("torchvision", "yaml"), "regions"),
-    "open_clip": "clip",
-}
-"""The extra of a package that a family imports."""
 
 REGISTRY = {entry.name: entry for entry in ENTRIES}
 
@@ -60,8 +48,8 @@ def available() -> "pandas.DataFrame":
     columns += ["licence", "access", "features", "parameters", "megabytes", "pooling", "profiles"]
     columns += ["note"]
     entries = {**REGISTRY, **_provided()}.values()
-    rows = [dataclasses.asdict(each) | {"megabytes": each.megabytes} for each in entries]
-    table = pandas.DataFrame(rows).assign(profiles=[_profiles(each) for each in entries])[columns]
+    rows = [dataclasses.asdict(entry) | {"megabytes": entry.megabytes} for entry in entries]
+    table = pandas.DataFrame(rows).assign(profiles=[*map(_profiles, entries)])[columns]
     table["mirrors"] = table["mirrors"].map(", ".join)
     table["capabilities"] = table["capabilities"].map("; ".join)
     unknown = table["source"].str.startswith("hub ") & (table["revision"] == "")
@@ -120,7 +108,7 @@ def load(
     Parameters
     ----------
     name
-        A folder, whose files tell what it is (:func:`biaslib.models.own.identify`); a name of
+        A folder, whose files tell what it is (:func:`identify`); a name of
         :func:`available`; or a repository of the model hub, ``owner/name``. A folder that is there
         goes before a registered name, unless an option says that the planted model is meant.
     profile
@@ -132,8 +120,8 @@ def load(
     checkpoint
         What to use instead of the registered source; it must be of the kind that ``name`` is. A
         folder or a file; a repository of the model hub, ``owner/name`` or ``owner/name@revision``;
-        a source as the registry writes it; for ``open-clip``, a name of OpenCLIP with its training
-        data, such as ``ViT-B-32/laion2b_s34b_b79k``.
+        for ``open-clip``, a name of OpenCLIP with its training data, such as
+        ``ViT-B-32/laion2b_s34b_b79k``.
     device
         A torch device; ``None`` takes the best there is.
     **options
@@ -183,13 +171,12 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
-    if checkpoint is None and not _provided_options() & options.keys():
-        given = place_of(name)
-        if isinstance(given, Path) or "/" in given:
-            from biaslib.models.own import identify
-
-            return load_identified(*identify(name, profile), profile, device, **options)
-    return _load(str(name), profile, checkpoint, device, options)
+    told_by_files = checkpoint is None and not _provided_options() & options.keys()
+    if told_by_files:
+        name, checkpoint = identify(name, profile)
+    return load_identified(
+        str(name), checkpoint, profile, device, told_by_files and checkpoint is not None, **options
+    )
 
 
 def load_identified(
@@ -197,89 +184,188 @@ def load_identified(
     checkpoint: str | Path | None,
     profile: str | None = None,
     device: str | None = None,
+    by_kind: bool = False,
     **options: Any,
 ) -> Any:
-    """Load what :func:`biaslib.models.own.identify` found.
-
-    Where the family that reads it reads many kinds, the model is called by its own: a LLaVA is no
-    ``smolvlm``, although the family of that name reads it.
+    """Load a registered model, or another checkpoint of its kind.
 
     Parameters
     ----------
     name, checkpoint
-        The registered name, and what to load.
+        The registered name, and what to load, as :func:`identify` returns them.
     profile, device, **options
         As of :func:`load`.
+    by_kind
+        Whether the model is called by the ``model_type`` of its folder where its family reads many
+        kinds: a LLaVA is no ``smolvlm``, although the family of that name reads it.
     """
-    return _load(name, profile, checkpoint, device, options, identified=checkpoint is not None)
-
-
-def _load(
-    name: str,
-    profile: str | None,
-    checkpoint: str | Path | None,
-    device: str | None,
-    options: dict[str, Any],
-    identified: bool = False,
-) -> Any:
-    _require_known_options(name, options)
+    if name in REGISTRY:
+        _require_known_options(REGISTRY[name], options)
     maker = _maker(name, profile) if checkpoint is None else None
     if maker is not None:
         runtime.note_model(name, maker.PROFILE, "dose" in options)
-        given = maker.model(name, **options)
-        if not isinstance(given, Path):
-            return given
-        checkpoint = given
+        made = maker.model(name, **options)
+        if not isinstance(made, Path):
+            return made
+        checkpoint = made
     if name not in REGISTRY:
-        raise unknown_model(name)
-    entry = REGISTRY[name]
+        raise _unknown_model(name)
     options = {key: value for key, value in options.items() if key not in _provided_options()}
-    path = _on_this_disk(entry, checkpoint, profile)
-    family, chosen = module_of(entry), runtime.device(device)
-    from biaslib.models._batches import full_float32, precision_name
-    from biaslib.models._checkpoints import loading, reading, without_hub
-
-    signature(family.load).bind(entry, path, chosen, **options)
-    full_float32()
-    whole = "float32" if entry.family == "detector" else None
-    numbers = options.get("precision") or precision_name(chosen, whole)
-    # A name of no option is the caller's fault, and none of the checkpoint.
-    passing = (runtime.UnknownNameError,) if options else ()
-    checked = loading(path, name, passing) if path else contextlib.nullcontext()
-    with checked, reading(path), without_hub(path):
-        _require_right_kind(entry, path)
-        entry = _called_by_kind(entry, path) if identified else entry
-        model = family.load(entry, path, chosen, **options)
-    _say_what_is_lacking(model, entry)
-    if hasattr(model, "device"):
-        runtime.note_device(model.device, numbers)
+    path = _on_this_disk(REGISTRY[name], checkpoint, profile)
+    model = _read(REGISTRY[name], path, runtime.device(device), by_kind, options)
     if hasattr(model, "find_detector"):
-        found = functools.partial(load_identified, "detector", None, profile, device)
-        model.find_detector = found
-        model.other_detector = entry.other_detector
+        model.find_detector = functools.partial(load_identified, "detector", None, profile, device)
+        model.other_detector = REGISTRY[name].other_detector
     return model
 
 
-def unknown_model(name: str) -> runtime.UnknownNameError:
+def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: dict) -> Any:
+    """Return the model of a folder or file, checked; of a package if there is no path."""
+    from biaslib.models._batches import full_float32, precision_name
+    from biaslib.models._checkpoints import loading
+
+    full_float32()
+    # A name of no option is the caller's fault, and none of the checkpoint.
+    passing = (runtime.UnknownNameError,) if options else ()
+    with loading(path, entry.name, passing) if path else contextlib.nullcontext():
+        if path is not None:
+            _require_right_kind(entry, path)
+        if by_kind and entry.reads_many_kinds and path.is_dir():
+            kind = _folders.read_config(path, entry.name).get("model_type")
+            entry = dataclasses.replace(entry, name=kind or entry.name)
+        model = module_of(entry).load(entry, path, device, **options)
+    _warn_of_missing_heads(model, entry)
+    if hasattr(model, "device"):
+        whole = "float32" if entry.family == "detector" else None
+        precision = options.get("precision") or precision_name(device, whole)
+        runtime.note_device(model.device, precision)
+    return model
+
+
+def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | Path | None]:
+    """Return the registered name that reads a model, and what to load it from.
+
+    Parameters
+    ----------
+    given
+        A folder, also if a model is registered under its name; a registered name; ``owner/name``,
+        ``owner/name@revision`` or the address of a page of the model hub; a name of OpenCLIP with
+        its training data, such as ``ViT-B-32/laion2b_s34b_b79k``.
+    profile
+        ``planted`` never asks the hub; ``None`` takes that of the run.
+
+    Raises
+    ------
+    CheckpointError
+        If it is a path that is not there, or of an architecture that no family reads, or would be
+        read as what it is not (:func:`biaslib.models._folders.inspect`); the message says what can
+        be done; or if the hub does not have it.
+    UnknownNameError
+        If it is neither registered, nor there, nor ``owner/name``.
+    ValueError
+        If the hub would be needed in the profile ``planted``.
+
+    Warns
+    -----
+    UserWarning
+        If a model is registered under the name of the folder.
+
+    Examples
+    --------
+    >>> from plantedworld.models.checkpoints import checkpoint
+    >>> identify(checkpoint("flava", 3, 0))[0]
+    'flava'
+    >>> identify("lxmert")
+    ('lxmert', None)
+    """
+    place = place_of(given)
+    if isinstance(place, Path):
+        return _family_of(place, given), place
+    if "/" not in place:
+        if place not in {**REGISTRY, **_provided()}:
+            raise _unknown_model(place)
+        return place, None
+    _require_paper(place, profile)
+    from biaslib.models.downloads import fetch
+
+    name, _, revision = place.partition("@")
+    entry = REGISTRY["open-clip"]
+    source = f"hub {repository(entry, name)}"
+    folder = fetch(dataclasses.replace(entry, source=source, revision=revision, companion=""))
+    return _family_of(folder, place), place
+
+
+def _family_of(folder: Path, given: str | Path) -> str:
+    """Return the registered name whose family reads a folder, which may have come as a name."""
+    from biaslib.models._checkpoints import loading
+
+    if folder.is_file():
+        raise CheckpointError(
+            f"{given} is a file, which does not tell its architecture. Load it as the family that "
+            "it is of, biaslib.models.load(name, checkpoint=...), and pass OwnModel(...) with that",
+            path=folder,
+        )
+    if given in REGISTRY:
+        warnings.warn(
+            f"{given} is a folder here, and is read; a model is registered as {given}, too: move "
+            "or rename the folder if that one is meant",
+            stacklevel=3,
+        )
+    with loading(folder, "any model", (ModuleNotFoundError,)):
+        _folders.inspect(folder)
+        if (folder / "open_clip_config.json").is_file():
+            return "open-clip"
+        name = _reader_of(folder, given)
+        _folders.require_family(folder, REGISTRY[name])
+        return name
+
+
+def _reader_of(folder: Path, given: str | Path) -> str:
+    config = _folders.read_config(folder, "any model")
+    kind, classes = config.get("model_type"), _folders.classes_of(config)
+    named = [entry.name for entry in REGISTRY.values() if kind in entry.kinds]
+    # BLIP's name stands for dual encoders and for generative models alike: its class tells.
+    writes = any(name.endswith("ForConditionalGeneration") for name in classes)
+    tasks = ("smolvlm", "clip", "bert") if writes else ("clip", "bert", "smolvlm")
+    sentences = ("all-MiniLM-L6-v2",) if (folder / "modules.json").is_file() else ()
+    readers = (name for name in (*sentences, *tasks) if kind in _folders.kinds_of(REGISTRY[name]))
+    if name := next(itertools.chain(named, readers), None):
+        return name
+    if "auto_map" in config:
+        raise CheckpointError(
+            f"{given} is a checkpoint of {kind!r}, which needs Python code of its own. Code that "
+            "comes with weights is never run: take a repository of the same weights for a class "
+            "that transformers has, or wrap the model in a class of your own and pass OwnModel(...)"
+        )
+    kinds = sorted({kind for entry in REGISTRY.values() for kind in entry.kinds})
+    raise CheckpointError(
+        f"{given} is a checkpoint of {_folders.described(config)}, which no family here reads: "
+        f"{', '.join(kinds)}. Register its family (biaslib.models.register), or wrap it in a class "
+        "with capabilities and the methods that biaslib.models.capabilities lists for them, and "
+        "pass OwnModel(...) with an object of it"
+    )
+
+
+def _unknown_model(name: str) -> runtime.UnknownNameError:
     """Return the error for a name that is neither registered nor a folder nor of the hub."""
     error = unknown_name("model", name, [*REGISTRY, *_provided()])
-    told = f"{error} There is no folder {name} here; a model of the hub is owner/name"
-    return runtime.UnknownNameError(told)
+    hint = f"{error} There is no folder {name} here; a model of the hub is owner/name"
+    return runtime.UnknownNameError(hint)
 
 
-def _require_known_options(name: str, options: dict[str, Any]) -> None:
-    """Refuse options of a registered model that neither it nor a profile's provider takes."""
-    unknown = sorted(set(options) - _provided_options())
-    if unknown and name in REGISTRY and REGISTRY[name].family not in WITH_OPTIONS:
+def _require_known_options(entry: Entry, options: dict[str, Any]) -> None:
+    """Refuse options that neither a model nor a profile's provider takes."""
+    known = {*inspect.signature(module_of(entry).load).parameters, *_provided_options()}
+    if unknown := sorted({*options} - known):
         raise TypeError(
-            f"the model {name!r} takes no option {unknown[0]!r}; leave it out"
+            f"the model {entry.name!r} takes no option {unknown[0]!r}; leave it out"
             f"{' and set BIASLIB_PRECISION' if 'precision' in unknown else ''}"
         )
 
 
 def _provided() -> dict[str, Entry]:
     """Return the models that profiles bring along and that are not registered here, by name."""
-    return {each.name: each for one in runtime.providers().values() for each in one.ENTRIES}
+    return {entry.name: entry for one in runtime.providers().values() for entry in one.ENTRIES}
 
 
 def _provided_options() -> set[str]:
@@ -300,82 +386,53 @@ def _profiles(entry: Entry) -> str:
     """Return the profiles in which a model can be loaded, as the table names them."""
     everywhere = entry.name_of_package or entry.name not in REGISTRY
     makers = [name for name, one in runtime.providers().items() if entry.name in one.MODELS]
-    there = runtime.PROFILES if everywhere else [*makers, "paper"]
-    return ", ".join(there)
+    return ", ".join(runtime.PROFILES if everywhere else [*makers, "paper"])
 
 
-def _called_by_kind(entry: Entry, path: Path | None) -> Entry:
-    """Return an entry under the ``model_type`` of a folder, where its family reads many kinds."""
-    if entry.family not in OF_MANY_KINDS or path is None or not path.is_dir():
-        return entry
-    from biaslib.models._checkpoints import read_config
-
-    kind = read_config(path, entry.name).get("model_type")
-    return dataclasses.replace(entry, name=kind) if kind else entry
-
-
-def _say_what_is_lacking(model: Any, entry: Entry) -> None:
+def _warn_of_missing_heads(model: Any, entry: Entry) -> None:
     """Warn of a model whose weights cannot do what the registry says of their kind."""
-    lacking = [each for each in entry.capabilities if each not in model.capabilities]
-    if lacking:
+    if lacking := [name for name in entry.capabilities if name not in model.capabilities]:
         warnings.warn(
             f"{model.name} ({model.revision}) cannot {' or '.join(lacking)}: these weights have no "
             "head for it",
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
-def module_of(entry: Entry) -> Any:
+def module_of(entry: Entry) -> ModuleType:
     """Return the module of a family; an error says what to install if it cannot be imported."""
     inside = f"biaslib.models.{entry.family}"
-    is_inside = "." not in entry.family and importlib.util.find_spec(inside) is not None
-    try:
-        return importlib.import_module(inside if is_inside else entry.family)
-    except ModuleNotFoundError as error:
-        package = str(error.name).partition(".")[0]
-        if package not in BROUGHT_BY:
-            raise
-        raise ModuleNotFoundError(
-            f"the model {entry.name!r} needs the package {package}, which is not installed; "
-            f"install it with: pip install 'biaslib[{BROUGHT_BY[package]}]' (torchvision must fit "
-            "your torch)",
-            name=error.name,
-        ) from error
+    if "." in entry.family or importlib.util.find_spec(inside) is None:
+        return importlib.import_module(entry.family)
+    with brought_by(entry.extra):
+        return importlib.import_module(inside)
 
 
 def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | None) -> Path | None:
     """Return the folder or file of a checkpoint, downloaded if the profile allows it."""
     if checkpoint is None and entry.name_of_package:
         return None
-    if checkpoint is not None and not str(checkpoint).startswith(SOURCES):
-        checkpoint = place_of(checkpoint)
-    if isinstance(checkpoint, Path):
-        return checkpoint
-    if runtime.profile(profile) != "paper":
-        raise ValueError(
-            f"{checkpoint or entry.name} comes from the model hub and the profile 'planted' never "
-            "downloads. Begin the run with runtime.start('paper'), or pass checkpoint= with a "
-            "folder"
-        )
+    place = None if checkpoint is None else place_of(checkpoint)
+    if isinstance(place, Path):
+        return place
+    _require_paper(place or entry.name, profile)
     runtime.note_model(entry.name, "paper")
     from biaslib.models.downloads import fetch
 
-    if checkpoint is None:
+    if place is None:
         return fetch(entry)
-    source, _, revision = _source(entry, str(checkpoint)).partition("@")
-    given = {"source": source, "revision": revision}
-    chosen = dataclasses.replace(entry, **given, sha256="", mirrors=(), command="")
-    if not source.startswith("hub "):
-        # Files of the authors come alone: the tokenizer is that of the registered source.
-        chosen = dataclasses.replace(chosen, companion=entry.companion or entry.source)
-    return fetch(chosen)
+    name, _, revision = place.partition("@")
+    given = {"source": f"hub {repository(entry, name)}", "revision": revision}
+    return fetch(dataclasses.replace(entry, **given, sha256="", mirrors=(), command=""))
 
 
-def _source(entry: Entry, checkpoint: str) -> str:
-    """Return a checkpoint's source as the registry writes it."""
-    if checkpoint.startswith(SOURCES):
-        return checkpoint
-    return f"hub {repository(entry, checkpoint)}"
+def _require_paper(name: str, profile: str | None) -> None:
+    if runtime.profile(profile) != "paper":
+        raise ValueError(
+            f"{name} comes from the model hub and the profile 'planted' never downloads. Begin the "
+            "run with runtime.start('paper'), or on the command line with --profile paper; or pass "
+            "a folder"
+        )
 
 
 def repository(entry: Entry, name: str) -> str:
@@ -383,17 +440,11 @@ def repository(entry: Entry, name: str) -> str:
     return getattr(module_of(entry), "repository", str)(name)
 
 
-def _require_right_kind(entry: Entry, path: Path | None) -> None:
+def _require_right_kind(entry: Entry, path: Path) -> None:
     """Refuse a folder that is of another architecture, or that cannot be read as what it is."""
-    if path is None:
-        return
-    if not path.is_dir():
-        inspect(path, entry)
-        return
-    from biaslib.models import _checkpoints
-    from biaslib.models._limits import require_modest
+    _folders.inspect(path)
+    if path.is_dir():
+        from biaslib.models._checkpoints import require_readable
 
-    require_modest(path)
-    inspect(path, entry)
-    _checkpoints.require_family(path, entry)
-    _checkpoints.require_readable(path, entry.family == "open_clip")
+        _folders.require_family(path, entry)
+        require_readable(path, entry.family == "open_clip")

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from biaslib.models._checkpoints import read_weights, require_same
-from biaslib.models._folders import json_of
+from biaslib.models._folders import read_json
 from biaslib.models.errors import CheckpointError
 
 LEGACY = {
@@ -185,8 +185,8 @@ def modules_of(folder: Path) -> Modules | None:
 def listed(folder: Path) -> list[tuple[str, str]]:
     """Return the class and the folder of each module, in order."""
     path = folder / "modules.json"
-    rows = json_of(path)
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+    rows = read_json(path, list)
+    if not rows or not all(isinstance(row, dict) for row in rows):
         raise CheckpointError(f"{path} is no list of modules; download it again", path=path)
     found = [(str(row.get("type")), str(row.get("path"))) for row in rows]
     for kind, place in found:
@@ -206,12 +206,11 @@ def _refused(path: Path, what: str, word: str) -> CheckpointError:
 
 def _settings(folder: Path, place: str, required: bool) -> dict:
     path = folder / place / "config.json"
-    found = json_of(path) if place else None
-    if not isinstance(found, dict) and (required or path.is_file()):
+    if required and not (place and path.is_file()):
         raise CheckpointError(
             f"{path} is not there or holds no settings, and modules.json names it", path=path
         )
-    return found if isinstance(found, dict) else {}
+    return read_json(path, default={}) if place else {}
 
 
 def _modes(folder: Path, settings: dict) -> tuple[str, ...]:
@@ -250,8 +249,7 @@ def _dense(folder: Path, settings: dict) -> Dense:
 
 def _beside(folder: Path) -> dict:
     """Return the settings of the network beside its configuration."""
-    about = json_of(folder / "config_sentence_transformers.json")
-    about = about if isinstance(about, dict) else {}
+    about = read_json(folder / "config_sentence_transformers.json", default={})
     prompts, name = about.get("prompts"), about.get("default_prompt_name")
     prompts = {"query": "", "document": ""} | (prompts if isinstance(prompts, dict) else {})
     changes = {
@@ -263,5 +261,4 @@ def _beside(folder: Path) -> dict:
             path = folder / "config_sentence_transformers.json"
             raise _refused(path, f"{change!r} for every text ({word})", word)
     paths = sorted(folder.glob("sentence_*_config.json"))
-    found = json_of(paths[0]) if paths else {}
-    return found if isinstance(found, dict) else {}
+    return read_json(paths[0]) if paths else {}

@@ -51,19 +51,16 @@ __all__ = [
     "require_known",
 ]
 
-EMBED = "embed texts"
-EMBED_WITH_IMAGES = "embed texts with images"
-FILL = "fill masks"
-FILL_WITH_IMAGES = "fill masks with images"
-ENCODE = "encode texts and images apart"
-UNIMODAL = "give unimodal vectors"
-MATCH = "match images and texts"
-LIKELIHOOD = "give likelihoods of texts"
-DETECT = "find regions of pictures"
-
 NAMES = (
-    *(EMBED, EMBED_WITH_IMAGES, FILL, FILL_WITH_IMAGES, ENCODE, UNIMODAL, MATCH, LIKELIHOOD),
-    DETECT,
+    EMBED := "embed texts",
+    EMBED_WITH_IMAGES := "embed texts with images",
+    FILL := "fill masks",
+    FILL_WITH_IMAGES := "fill masks with images",
+    ENCODE := "encode texts and images apart",
+    UNIMODAL := "give unimodal vectors",
+    MATCH := "match images and texts",
+    LIKELIHOOD := "give likelihoods of texts",
+    DETECT := "find regions of pictures",
 )
 """All capabilities that there are."""
 
@@ -95,18 +92,18 @@ def require(model: Any, *wanted: str) -> None:
     biaslib.models.errors.CapabilityError: bert cannot match images and texts. Its weights (...
     """
     require_known(wanted)
-    there = getattr(model, "capabilities", ())
-    lacking = [each for each in wanted if each not in there]
+    can = getattr(model, "capabilities", ())
+    lacking = [name for name in wanted if name not in can]
     if lacking:
         weights = f"Its weights ({getattr(model, 'revision', 'of no revision')}) can"
         raise CapabilityError(
             f"{getattr(model, 'name', model)} cannot {' or '.join(lacking)}. {weights}: "
-            f"{', '.join(each for each in NAMES if each in there) or 'nothing that is asked here'}"
+            f"{', '.join(name for name in NAMES if name in can) or 'nothing that is asked here'}"
         )
 
 
 def require_known(names: Sequence[str]) -> None:
     """Refuse names that are no capabilities, with the nearest that is one."""
-    for each in names:
-        if each not in NAMES:
-            raise unknown_name("capability", each, NAMES)
+    for name in names:
+        if name not in NAMES:
+            raise unknown_name("capability", name, NAMES)

@@ -23,9 +23,9 @@ import torch
 import transformers
 
 from biaslib.models._entries import Entry
+from biaslib.models._folders import revision_of
 from biaslib.models._networks import lowered, read_network, read_tokenizer
 from biaslib.models._pixels import OnePicture, read_image_processor
-from biaslib.models._revisions import revision_of
 from biaslib.models._words import (
     TRIED,
     require_embedded,

@@ -1,14 +1,15 @@
 """Getting checkpoints: downloaded once, checked by SHA-256, never run as code.
 
 Repositories of the model hub come by huggingface_hub, files of other hosts by pooch. They are kept
-in one folder, :func:`cache_folder`, at paths like their addresses. What was used first is written
-to the lock file (:class:`biaslib.runtime.Lock`), which travels with the results.
+in one folder, :func:`cache_folder`, at paths like their addresses.
+
+A file is held to the SHA-256 that the hub or the registry gives. Files of other hosts have none
+there but where a registry row gives ``sha256``: what is downloaded first is written to the lock
+file (:class:`biaslib.runtime.Lock`), which travels with the results, and later ones are held to it.
 """
 
 import contextlib
 import dataclasses
-import fnmatch
-import functools
 import glob
 import hashlib
 import os
@@ -21,66 +22,24 @@ from pathlib import Path
 from typing import Any
 
 from biaslib.models._entries import ENTRIES, Entry
-from biaslib.models.errors import CheckpointError
-from biaslib.runtime import ChecksumError, Lock, file_sha256, in_book, one_at_a_time
+from biaslib.models._folders import (
+    OF_IMAGES,
+    OF_SENTENCES,
+    SITE,
+    TOKENIZERS,
+    files_of,
+    files_read,
+    matching,
+    sha256_of,
+    weights_among,
+)
+from biaslib.models.errors import CheckpointError, refusal
+from biaslib.runtime import ChecksumError, Lock, in_book, one_at_a_time
 
 __all__ = ["cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
 
-TOKENIZERS = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-)
-"""Files of tokenizers of transformers."""
-
-OF_IMAGES = ("preprocessor_config.json", "processor_config.json")
-
-SETTINGS = (
-    "config.json",
-    "config.yaml",
-    "open_clip_config.json",
-    *OF_IMAGES,
-    "video_preprocessor_config.json",
-    "chat_template.jinja",
-    "chat_template.json",
-    *TOKENIZERS,
-    "*.model",
-)
-"""What is taken of a repository beside its weights; programs (``*.py``) never are."""
-
-OF_SENTENCES = ("modules.json", "sentence_*_config.json", "config_sentence_transformers.json")
-"""Settings that tell how a sentence encoder makes one vector of a text's tokens."""
-
-LAYER = re.compile(
-    r"[1-9]\d?_\w{1,30}/(config\.json|model\.safetensors|pytorch_model\.bin)", re.ASCII
-)
-"""Files of a sentence encoder's pooling and layers, each in a folder of its own."""
-
-ADAPTERS = (
-    *("adapter_config.json", "adapter_model.*", "pytorch_adapter.bin", "pytorch_lora_weights.*"),
-    *("*[_.-]lora.safetensors", "lora.safetensors"),
-)
-"""Files of changes to a model's weights, which lie beside these."""
-
 TELLING = ("config.json", "open_clip_config.json", "adapter_config.json", *OF_SENTENCES)
 """Settings that tell the family of a model, and what it adds to the network."""
-
-WEIGHTS = (
-    ("model.safetensors",),
-    ("model.safetensors.index.json", "model-*.safetensors"),
-    ("pytorch_model.bin",),
-    ("pytorch_model.bin.index.json", "pytorch_model-*.bin"),
-)
-"""Files of weights, the safest first: the first that a repository has are taken."""
-
-OPEN_CLIP_WEIGHTS = (("open_clip_model.safetensors",), ("open_clip_pytorch_model.bin",))
-
-AT_THE_TOP = re.compile(r"[^./\\\x00-\x1f:][^/\\\x00-\x1f:]*")
-"""A file's name without folders, drives or control characters, that does not begin with a dot."""
 
 BRACES = re.compile(r"\{([^{}]+)\}$")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -93,15 +52,12 @@ SAVED_BEGIN = (b"PK", b"\x80")
 PAGES = (b"<!doctype", b"<!--", b"<html", b"<head", b"<body", b"<title", b"<?xml", b"<script")
 """How web pages begin, which some servers send in place of a file."""
 
-SITE = "https://huggingface.co"
 STEPS = "book/model_files.md"
 """The page with the steps by hand for each file."""
 
 OFFLINE = "Without a network, use the profile 'planted'"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-TRIES = 20
-"""How often a connection that breaks is gone on with in one call."""
 
 
 def cache_folder() -> Path:
@@ -110,16 +66,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("BIASLIB_CACHE") or Path(caches) / "biaslib" / "checkpoints")
 
 
-def fetch(
-    source: Entry | str,
-    revision: str | None = None,
-    folder: str | Path | None = None,
-    lock: str | Path | None = None,
-) -> Path:
+def fetch(source: Entry | str, revision: str | None = None) -> Path:
     """Return a checkpoint on this disk, downloaded if it is not there yet.
 
-    Files are compared with the SHA-256 that the hub, the registry or the lock file gives; a damaged
-    download is fetched again. A file of several addresses is asked for at each in turn.
+    A file of several addresses is asked for at each in turn, the whole of it each time.
     ``BIASLIB_MIRROR`` names an address that has copies of the files of other hosts than the hub:
     ``https://host/path`` is asked for at ``<mirror>/host/path``. The hub's own is ``HF_ENDPOINT``.
 
@@ -132,10 +82,6 @@ def fetch(
     revision
         A commit, tag or branch of the hub; ``None`` takes the one of the lock file, else that of
         the entry, else ``main``.
-    folder
-        Where downloads are kept; ``None`` takes :func:`cache_folder`.
-    lock
-        The lock file; ``None`` takes that of :class:`biaslib.runtime.Lock`.
 
     Returns
     -------
@@ -153,161 +99,106 @@ def fetch(
     Warns
     -----
     UserWarning
-        If an address did not answer and another one did, or a damaged file is fetched again.
+        If an address did not answer and another one did, or a damaged file of the hub is fetched
+        again.
     """
-    entry = source if isinstance(source, Entry) else Entry("", str(source), "", 0, "", "")
-    root, lock = Path(folder or cache_folder()), Lock(lock)
+    entry = source if isinstance(source, Entry) else _entry(source)
+    lock = Lock()
     try:
         if entry.source.startswith("hub "):
             revision = revision or lock.revision(entry.source) or entry.revision
-            path = place = _from_hub(entry, revision, root, lock)
+            path = place = _from_hub(entry, revision, lock)
         else:
-            place, names, addresses = place_of(entry, root)
+            place, names, addresses = place_of(entry, cache_folder())
             _fetch_files(entry, place, names, addresses, lock)
             path = place if BRACES.search(addresses[0] if addresses else "") else place / names[0]
-        _add_beside(entry, place, root, lock)
+        _add_beside(entry, place, lock)
     except ChecksumError as error:
         raise CheckpointError(str(error), path=error.path, word=error.word) from error
     return path
 
 
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file, which a process reads once as long as it does not change."""
-    found = path.stat()
-    return _sha256_as_of(path.resolve(), found.st_size, found.st_mtime_ns)
+def _entry(source: str) -> Entry:
+    return Entry("", source, "", 0, "", "")
 
 
-@functools.lru_cache(4096)
-def _sha256_as_of(path: Path, size: int, changed: int) -> str:
-    return file_sha256(path)
+def _repository(entry: Entry) -> str:
+    return entry.source.removeprefix("hub ")
 
 
 # Repositories of the hub
 
 
-def of_sentences(names: Iterable[str]) -> list[str]:
-    """Return the files that a sentence encoder has beside its network, if it is one."""
-    names = sorted(names)
-    if "modules.json" not in names:
-        return []
-    layers = [name for name in names if LAYER.fullmatch(name)]
-    safe = {name.rpartition("/")[0] for name in layers if name.endswith(".safetensors")}
-    twice = {f"{layer}/pytorch_model.bin" for layer in safe}
-    return _matching(names, OF_SENTENCES) + [name for name in layers if name not in twice]
-
-
-def files_of(folder: Path) -> list[str]:
-    """Return the names of a folder's files, and of those in folders of a sentence encoder's."""
-    deep = folder.glob("[1-9]*_*/*") if (folder / "modules.json").is_file() else ()
-    paths = [path for path in (*folder.glob("*"), *deep) if path.is_file()]
-    return sorted(path.relative_to(folder).as_posix() for path in paths)
-
-
-def wanted(names: Iterable[str], open_clip: bool = False) -> list[str]:
-    """Return which of a repository's files are read, where OpenCLIP reads it or another library."""
-    names = sorted(names)
-    settings = _matching(names, ("adapter_config.json", *SETTINGS))
-    return settings + of_sentences(names) + _weights_among(names, open_clip)
-
-
-def _weights_among(names: list[str], open_clip: bool) -> list[str]:
-    kinds = (*OPEN_CLIP_WEIGHTS, *WEIGHTS) if open_clip else WEIGHTS
-    return next(filter(None, (_matching(names, patterns) for patterns in kinds)), [])
-
-
-def _matching(names: list[str], patterns: Iterable[str]) -> list[str]:
-    """Return the names that match, of files at the top of a repository.
-
-    A shell's ``*`` stands for slashes too, so that a listing could name a place outside the folder
-    of the download; whoever serves it may not be the hub.
-    """
-    plain = [name for name in names if AT_THE_TOP.fullmatch(name)]
-    return [name for name in plain if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
-
-
-def _from_hub(entry: Entry, revision: str, root: Path, lock: Lock) -> Path:
+def _from_hub(entry: Entry, revision: str, lock: Lock) -> Path:
     """Return the folder of a repository's commit; where the hub does not help, of what is here."""
-    name, open_clip = entry.source.removeprefix("hub "), entry.family == "open_clip"
+    open_clip = entry.family == "open_clip"
     names = list(lock.files(entry.source)) if revision == lock.revision(entry.source) else []
-    if not revision or not _weights_among(names, open_clip):
+    if not weights_among(names, open_clip):
         try:
-            listing = _listing(entry, revision)
-            revision, names = listing.sha, [file.rfilename for file in listing.siblings or []]
+            revision, sizes = _listing(entry, revision)
+            names = [*sizes]
         except CheckpointError:
-            here = _on_this_disk(name, revision, root)
+            here = kept(_repository(entry), revision)
             if here is None:
                 raise
             revision, names = here.name, files_of(here)
         lock.require_revision(entry.source, revision)
-        if not _weights_among(sorted(names), open_clip):
+        if not weights_among(names, open_clip):
             raise CheckpointError(
-                f"the repository {name} holds no weights under a name that is known here, only "
-                f"{', '.join(sorted(names)) or 'nothing'}"
+                f"the repository {_repository(entry)} holds no weights under a name that is known "
+                f"here, only {', '.join(sorted(names)) or 'nothing'}"
             )
-        names = wanted(names, open_clip)
-    folder = _taken(entry, revision, root, names)
+        names = files_read(names, open_clip)
+    folder = _snapshot(entry, revision, names)
     _compare(entry.source, revision, folder, names, lock)
     return folder
 
 
-def _taken(
-    entry: Entry, commit: str, root: Path, names: Sequence[str], again: bool = False
-) -> Path:
+def _snapshot(entry: Entry, commit: str, names: Sequence[str]) -> Path:
     """Return the folder of a commit with some of its files; damaged ones are downloaded again."""
-    folder = _snapshots(entry.source.removeprefix("hub "), root) / commit
-    if not all((folder / each).is_file() for each in names):
-        _hub(entry, commit, [glob.escape(each) for each in names], cache_dir=root / "hub")
-    damaged = [folder / each for each in names if _is_damaged(folder / each)]
-    for path in damaged:
-        path.resolve().unlink()
-        path.unlink(missing_ok=True)
-    if damaged and again:
-        raise CheckpointError(
-            f"{damaged[0]} arrived damaged twice, of another checksum than the hub gives: place "
-            f"it by hand: {_steps(entry)}",
-            path=damaged[0],
-        )
-    if damaged:
+    folder = _snapshots(_repository(entry)) / commit
+    for _ in range(2):
+        if not all((folder / name).is_file() for name in names):
+            patterns = [glob.escape(name) for name in names]
+            _download_from_hub(entry, commit, patterns, cache_dir=cache_folder() / "hub")
+        damaged = [folder / name for name in names if _is_damaged(folder / name)]
+        if not damaged:
+            return folder
         warnings.warn(f"{damaged[0]} is damaged: it is downloaded again", stacklevel=2)
-        return _taken(entry, commit, root, names, again=True)
-    return folder
+        for path in damaged:
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)
+    problem = "arrived damaged twice, of another checksum than the hub gives: place it by hand"
+    raise refusal(damaged[0], f"{problem}: {_steps(entry)}")
 
 
-def _hub(entry: Entry, revision: str, patterns: list[str], **where: Path) -> None:
+def _download_from_hub(entry: Entry, revision: str, patterns: list[str], **where: Path) -> None:
     """Let huggingface_hub download the files of a repository that match."""
     from huggingface_hub import snapshot_download
 
-    name, endpoint = entry.source.removeprefix("hub "), os.environ.get("HF_ENDPOINT", SITE)
-    how = {"revision": revision or None, "allow_patterns": patterns, "endpoint": endpoint}
+    how = {"revision": revision or None, "endpoint": os.environ.get("HF_ENDPOINT", SITE)}
     with _asking(entry):
-        snapshot_download(name, **how, **where)
+        snapshot_download(_repository(entry), allow_patterns=patterns, **how, **where)
 
 
-def _listing(entry: Entry, revision: str) -> Any:
-    """Ask the hub for the commit of a revision and its files."""
+def _listing(entry: Entry, revision: str) -> tuple[str, dict[str, int]]:
+    """Ask the hub for the commit of a revision, and for the bytes of its files by name."""
     from huggingface_hub import HfApi
 
-    name, api = entry.source.removeprefix("hub "), HfApi(os.environ.get("HF_ENDPOINT", SITE))
+    name, api = _repository(entry), HfApi(os.environ.get("HF_ENDPOINT", SITE))
     with _asking(entry):
-        found = api.model_info(name, revision=revision or None, files_metadata=True, timeout=30)
-    if not COMMIT.fullmatch(found.sha or ""):
+        info = api.model_info(name, revision=revision or None, files_metadata=True, timeout=30)
+    if not COMMIT.fullmatch(info.sha or ""):
         raise CheckpointError(
-            f"{api.endpoint} gives {found.sha!r} as the commit of {name}, and a commit is 40 "
+            f"{api.endpoint} gives {info.sha!r} as the commit of {name}, and a commit is 40 "
             "hexadecimal digits: check HF_ENDPOINT, which names another server than the hub"
         )
-    return found
+    return info.sha, {file.rfilename: file.size or 0 for file in info.siblings or []}
 
 
-def _on_this_disk(name: str, revision: str, root: Path) -> Path | None:
-    """Return the folder of a commit, or else the one that was downloaded last, if it is here."""
-    folders = _snapshots(name, root).glob(revision or "*")
-    here = [each for each in folders if _weights_among(files_of(each), open_clip=True)]
-    return max(here, key=os.path.getmtime, default=None)
-
-
-def _snapshots(name: str, root: Path) -> Path:
+def _snapshots(name: str) -> Path:
     """Return where huggingface_hub keeps the commits of a repository."""
-    return root / "hub" / f"models--{name.replace('/', '--')}" / "snapshots"
+    return cache_folder() / "hub" / f"models--{name.replace('/', '--')}" / "snapshots"
 
 
 def _is_damaged(path: Path) -> bool:
@@ -325,39 +216,36 @@ def _is_damaged(path: Path) -> bool:
 @contextlib.contextmanager
 def _asking(entry: Entry) -> Iterator[None]:
     """Say of a hub that refuses or does not answer what was asked for, and what can be done."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    name = entry.source.removeprefix("hub ")
-    by_hand = f"or place the files by hand: {_steps(entry)}"
     try:
         yield
-    except HfHubHTTPError as error:
-        raise CheckpointError(
-            f"the hub refuses {name}: {str(error).strip().splitlines()[0]}. Check its spelling, "
-            "owner/name, or the path if a folder is meant; accept its terms on its page if it has "
-            f"any, and set a token as HF_TOKEN; {by_hand}"
-        ) from error
     except Exception as error:  # the hub's library has changed the one it uses for connections
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
         raise CheckpointError(
-            f"could not reach the hub for {name} ({type(error).__name__}: {error}). Check the "
-            f"connection and HF_ENDPOINT, and run the same call again, {by_hand}. {OFFLINE}"
+            f"the hub does not give {_repository(entry)} ({type(error).__name__}: {reason}). Check "
+            "its spelling, owner/name, the connection and HF_ENDPOINT; accept its terms on its "
+            "page if it has any, and set a token as HF_TOKEN; or place the files by hand: "
+            f"{_steps(entry)}. {OFFLINE}"
         ) from error
 
 
 def _steps(entry: Entry) -> str:
     """Return the place of the steps by hand for a model: the page, and the part of it."""
-    known = any(each.name == entry.name for each in ENTRIES)
+    known = any(row.name == entry.name for row in ENTRIES)
     return f"{STEPS}#{f'files-{entry.name}' if known else 'files-by-hand'}"
 
 
 def kept(name: str, revision: str = "") -> Path | None:
     """Return the folder of a repository of the hub that is on this disk already; None if it is not.
 
+    It is that of a revision, or of the one in the lock file, or else what was downloaded last.
+
     Examples
     --------
     >>> kept("owner/never-downloaded")
     """
-    return _on_this_disk(name, revision or Lock().revision(f"hub {name}"), cache_folder())
+    folders = _snapshots(name).glob(revision or Lock().revision(f"hub {name}") or "*")
+    here = [folder for folder in folders if weights_among(files_of(folder), open_clip=True)]
+    return max(here, key=os.path.getmtime, default=None)
 
 
 def listed_bytes(name: str, revision: str = "") -> int:
@@ -368,9 +256,8 @@ def listed_bytes(name: str, revision: str = "") -> int:
     CheckpointError
         If the hub does not have it or refuses it.
     """
-    listing = _listing(Entry("", f"hub {name}", "", 0, "", ""), revision)
-    sizes = {file.rfilename: file.size or 0 for file in listing.siblings or []}
-    return sum(sizes[each] for each in wanted(sizes, open_clip=True))
+    _, sizes = _listing(_entry(f"hub {name}"), revision)
+    return sum(sizes[file] for file in files_read(sizes, open_clip=True))
 
 
 def settings_of(name: str, revision: str, folder: Path) -> None:
@@ -381,8 +268,8 @@ def settings_of(name: str, revision: str, folder: Path) -> None:
     CheckpointError
         As of :func:`listed_bytes`.
     """
-    entry = Entry("", f"hub {name}", "", 0, "", "")
-    _hub(entry, revision, [*TELLING, "[1-9]*_*/config.json"], local_dir=folder)
+    patterns = [*TELLING, "[1-9]*_*/config.json"]
+    _download_from_hub(_entry(f"hub {name}"), revision, patterns, local_dir=folder)
 
 
 def _compare(source: str, revision: str, folder: Path, names: Iterable[str], lock: Lock) -> None:
@@ -392,15 +279,14 @@ def _compare(source: str, revision: str, folder: Path, names: Iterable[str], loc
     lock.verify(source, revision, files)
 
 
-def _add_beside(entry: Entry, folder: Path, root: Path, lock: Lock) -> None:
+def _add_beside(entry: Entry, folder: Path, lock: Lock) -> None:
     """Put tokenizer and lists of another source beside weights that come without."""
-    if entry.companion and not any((folder / each).is_file() for each in TOKENIZERS):
+    if entry.companion and not any((folder / name).is_file() for name in TOKENIZERS):
         companion = dataclasses.replace(entry, source=entry.companion)
-        listing = _listing(companion, lock.revision(entry.companion))
-        names = sorted(file.rfilename for file in listing.siblings or [])
-        names = _matching(names, (*OF_IMAGES, *TOKENIZERS))
-        other = _taken(companion, listing.sha, root, names)
-        _compare(entry.companion, other.name, other, names, lock)
+        commit, sizes = _listing(companion, lock.revision(entry.companion))
+        names = matching(sizes, (*OF_IMAGES, *TOKENIZERS))
+        other = _snapshot(companion, commit, names)
+        _compare(entry.companion, commit, other, names, lock)
         for name in names:
             shutil.copyfile(other / name, folder / f".{name}")
             os.replace(folder / f".{name}", folder / name)
@@ -414,8 +300,8 @@ def _add_beside(entry: Entry, folder: Path, root: Path, lock: Lock) -> None:
 
 def place_of(entry: Entry, root: Path) -> tuple[Path, list[str], list[str]]:
     """Return the folder of an entry's files, their names, and their addresses in order."""
-    if found := re.fullmatch(r"by hand (\S+) from \S+", entry.source):
-        return root / BY_HAND, [found[1]], [*entry.mirrors]
+    if by_hand := re.fullmatch(r"by hand (\S+) from \S+", entry.source):
+        return root / BY_HAND, [by_hand[1]], [*entry.mirrors]
     if not entry.source.startswith("url "):
         raise ValueError(
             f"{entry.source!r} is not a source that can be fetched; write 'hub owner/name', "
@@ -424,32 +310,30 @@ def place_of(entry: Entry, root: Path) -> tuple[Path, list[str], list[str]]:
     address = entry.source.removeprefix("url ")
     parts = urllib.parse.urlsplit(address)
     path = root / "url" / (parts.hostname or "") / parts.path.lstrip("/")
-    found = BRACES.search(address)
-    return path.parent, found[1].split(",") if found else [path.name], [address, *entry.mirrors]
+    several = BRACES.search(address)
+    names = several[1].split(",") if several else [path.name]
+    return path.parent, names, [address, *entry.mirrors]
 
 
 def _fetch_files(
     entry: Entry, folder: Path, names: list[str], addresses: list[str], lock: Lock
 ) -> None:
-    """Download files that are not there or are damaged, and compare all with the lock file."""
-    recorded, steps = lock.files(entry.source), _steps(entry)
+    """Download files that are not there, and compare all with the registry and the lock file."""
     for name in names:
-        path, pinned = folder / name, entry.sha256 if name == names[-1] else ""
-        expected = pinned or recorded.get(name, {}).get("sha256", "")
+        path = folder / name
+        pinned = entry.sha256 if name == names[-1] else ""
+        expected = pinned or lock.files(entry.source).get(name, {}).get("sha256", "")
         if path.is_file() and expected not in ("", sha256_of(path)):
-            told = f"{path} has SHA-256 {sha256_of(path)} and not {expected}, as is recorded"
-            if folder.name == BY_HAND:
-                raise CheckpointError(f"{told}: put the right file there, {steps}", path=path)
-            warnings.warn(f"{told}: it is downloaded again", stacklevel=2)
-            path.unlink()
-        if not path.is_file():
-            retrieve([BRACES.sub(name, each) for each in addresses], path, expected, steps)
+            problem = f"has SHA-256 {sha256_of(path)}, and {expected} is recorded: delete it, and"
+            fix = "the same call downloads it again, or put the right file there"
+            raise refusal(path, f"{problem} {fix}: {_steps(entry)}")
+        retrieve([BRACES.sub(name, url) for url in addresses], path, expected, _steps(entry))
         _require_content(path)
     _compare(entry.source, "", folder, names, lock)
 
 
 def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STEPS) -> None:
-    """Download a file from the first address that has it; what arrived before is gone on with.
+    """Download a file that is not there from the first address that has it.
 
     Parameters
     ----------
@@ -467,21 +351,20 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
     CheckpointError
         If none has it; the message says what came of each.
     """
-    import pooch
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    pooch.get_logger().setLevel("WARNING")
     failed: list[str] = []
     with one_at_a_time(path):
         for url in () if path.is_file() else urls:
-            if not (told := _from_one(url, path, sha256)):
+            try:
+                _download(url, path, sha256)
                 break
-            failed.append(f"{url}: {told}")
+            except (OSError, ValueError) as error:
+                failed.append(f"{url}: {' '.join(str(error).split()) or type(error).__name__}")
     if not path.is_file():
-        told = "; ".join(failed) or "no address of it is known"
+        problems = "; ".join(failed) or "no address of it is known"
         raise CheckpointError(
-            f"{path.name} could not be downloaded ({told}). Run the same call again to go on, or "
-            f"place the file by hand: {steps}. {OFFLINE}",
+            f"{path.name} could not be downloaded ({problems}). Run the same call again, or place "
+            f"the file by hand: {steps}. {OFFLINE}",
             path=path,
         )
     if failed:
@@ -490,27 +373,29 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
         )
 
 
-def _from_one(url: str, path: Path, sha256: str) -> str:
-    """Download a file from one address, whose connection may break; return what is wrong."""
+def _download(url: str, path: Path, sha256: str) -> None:
+    """Download a file from one address; what is not the whole of it is not kept."""
     import pooch
+    from tqdm.auto import tqdm
 
+    _require_encrypted(mirrored(url))
+    pooch.get_logger().setLevel("WARNING")
     part = path.with_name(f"{path.name}.part")
-    for _ in range(TRIES):
-        before = _size(part)
-        try:
-            known = f"sha256:{sha256}" if sha256 else None
-            downloader = functools.partial(_go_on, part=part)
-            pooch.retrieve(mirrored(url), known, path.name, path.parent, downloader=downloader)
-            return ""
-        except (OSError, ValueError) as error:
-            told = " ".join(str(error).split()) or type(error).__name__
-        if _size(part) == before:
-            break
-    return told
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.is_file() else 0
+    part.unlink(missing_ok=True)
+    bar = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
+    downloader = pooch.HTTPDownloader(
+        progressbar=tqdm(desc=path.name, total=1, **bar),
+        headers={"Accept-Encoding": "identity"},
+        hooks={"response": _require_whole},
+        chunk_size=1 << 20,
+    )
+    try:
+        known = f"sha256:{sha256}" if sha256 else None
+        pooch.retrieve(mirrored(url), known, part.name, part.parent, downloader=downloader)
+        _require_content(part)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def mirrored(url: str) -> str:
@@ -520,60 +405,26 @@ def mirrored(url: str) -> str:
     return f"{mirror}/{address}" if mirror and scheme == "https" else url
 
 
-def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
-    """Download as pooch does, from where an earlier download of the same version stopped."""
-    from pooch import HTTPDownloader
-    from tqdm.auto import tqdm
-
-    version = part.with_name(f"{part.name}.version")
-    tag = version.read_text("utf-8") if version.is_file() else ""
-    begun = _size(part) if tag else 0
-    headers = {"Range": f"bytes={begun}-", "If-Range": tag} if begun else {}
-    headers["Accept-Encoding"] = "identity"
-    _require_encrypted(url)
-    with open(part, "ab") as stream:
-
-        def check(response: Any, **_: object) -> None:
-            if response.is_redirect:
-                response.raw.close()  # what comes with it is not read
-                place = urllib.parse.urljoin(url, response.headers["Location"])
-                return _require_encrypted(place)
-            if response.status_code != 206 or _problem(response, begun):
-                stream.truncate(0)
-            response.raise_for_status()
-            if told := _problem(response, begun):
-                raise ValueError(told)
-            tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or "W/"
-            version.write_text("" if tag.startswith("W/") else tag, "utf-8")
-
-        how = {"headers": headers, "hooks": {"response": check}, "chunk_size": 1 << 20}
-        bar = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
-        HTTPDownloader(progressbar=tqdm(desc=part.stem, total=1, **bar), **how)(url, stream, pooch)
-    version.unlink()
-    try:
-        _require_content(part)
-    finally:
-        os.replace(part, output_file)
-
-
 def _require_encrypted(url: str) -> None:
     place = urllib.parse.urlsplit(url)
     if place.scheme != "https" and not (place.scheme == "http" and place.hostname in LOOPBACK):
         raise ValueError(f"{url} is not an https address")
 
 
-def _problem(response: Any, begun: int) -> str:
-    """Return why an answer is not a file, or not what is missing of it; nothing if it is."""
+def _require_whole(response: Any, **_: object) -> None:
+    """Refuse an answer that is not a file as it is and of known length."""
     headers = response.headers
-    rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", headers.get("Content-Range", ""))
-    missing = begun and response.status_code == 206 and rest and int(rest[1]) + 1 == int(rest[2])
+    if response.is_redirect:
+        response.raw.close()  # what comes with it is not read
+        return _require_encrypted(urllib.parse.urljoin(response.url, headers["Location"]))
     if headers.get("Content-Type", "").startswith("text/html"):
-        return "answers with a web page"
-    if response.status_code != 200 and not missing:
-        return f"answers {response.status_code}, or with another part than the missing one"
+        raise ValueError("answers with a web page")
+    if response.status_code != 200:
+        raise ValueError(f"answers {response.status_code}")
     if headers.get("Content-Encoding", "identity") != "identity":
-        return "is encoded, which was not asked for"
-    return "" if headers.get("Content-Length", "").isdecimal() else "gives no length"
+        raise ValueError("is encoded, which was not asked for")
+    if not headers.get("Content-Length", "").isdecimal():
+        raise ValueError("gives no length")
 
 
 def _require_content(path: Path) -> None:

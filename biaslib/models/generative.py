@@ -19,13 +19,12 @@ import transformers
 from scipy.special import logsumexp
 
 from biaslib.models._batches import precision
-from biaslib.models._checkpoints import read_config
 from biaslib.models._continuations import Continuations, Inputs, Row, of_tokens, settled
 from biaslib.models._entries import Entry
-from biaslib.models._limits import require_quick_template
+from biaslib.models._folders import read_config, revision_of
 from biaslib.models._masks import AMONG
 from biaslib.models._networks import LOCAL, quiet, read_network, require_tokenizer
-from biaslib.models._revisions import revision_of
+from biaslib.models._trial import require_quick_template
 from biaslib.models._words import (
     MASK,
     require_embedded,

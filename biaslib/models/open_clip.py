@@ -11,9 +11,9 @@ import open_clip
 import torch
 from PIL import Image
 
-from biaslib.models._checkpoints import CheckpointError, read_config
+from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._entries import Entry
-from biaslib.models._revisions import revision_of, weight_files
+from biaslib.models._folders import read_config, revision_of, weight_files
 from biaslib.models._words import require_embedded, require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.runtime import unknown_name

@@ -12,8 +12,8 @@ import transformers
 from biaslib.models._batches import autocast, run_in_batches
 from biaslib.models._checkpoints import require_told_apart
 from biaslib.models._entries import Entry
+from biaslib.models._folders import checksums, revision_of
 from biaslib.models._networks import lowered, read_network, read_tokenizer
-from biaslib.models._revisions import checksums, revision_of
 from biaslib.models._sentences import Pooling, modules_of
 from biaslib.models._tokens import places_of, tokenized
 from biaslib.models._words import (

@@ -3,14 +3,8 @@
 It speaks what huggingface_hub asks for (model information, file tree, files with ETag, commit and
 ranges) and serves single files under ``/files``, as other hosts do: of ``https://host/path`` under
 ``/files/host/path``. Faults are switched on by name.
-
-From the command line, in the folder ``tests``: ``python -m support.hub --folder repositories``. Set
-``HF_ENDPOINT`` to the address it prints, and ``BIASLIB_MIRROR`` to the same with ``/files`` at the
-end; put the folder ``by-hand`` into that of ``BIASLIB_CACHE``. ``--build`` first fills the folder
-with tiny repositories.
 """
 
-import argparse
 import contextlib
 import hashlib
 import json
@@ -44,10 +38,6 @@ class Hub:
 
     Attributes
     ----------
-    interrupt_after
-        Bytes of a body after which the connection is cut, or None.
-    interruptions
-        How many bodies are cut before the server mends its ways; None for all.
     corrupt
         Name of a file of which one byte is changed on the way.
     refuse
@@ -69,8 +59,6 @@ class Hub:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        self.interrupt_after: int | None = None
-        self.interruptions: int | None = None
         self.corrupt = ""
         self.refuse: int | None = None
         self.redirect_files_to = ""
@@ -253,17 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
             middle = len(body) // 2
             body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
         body = body[start:]
-        if self._cut(len(body)):
-            body = body[: self.hub.interrupt_after]
-            self.close_connection = True
         self.wfile.write(body)
-
-    def _cut(self, length: int) -> bool:
-        after, left = self.hub.interrupt_after, self.hub.interruptions
-        if after is None or length <= after or left == 0:
-            return False
-        self.hub.interruptions = left and left - 1
-        return True
 
 
 def _listed(path: Path, root: Path) -> dict:
@@ -276,22 +254,3 @@ def _listed(path: Path, root: Path) -> dict:
         sha256 = hashlib.sha256(body).hexdigest()
         about["lfs"] = {"sha256": sha256, "oid": sha256, "size": len(body), "pointerSize": 134}
     return about
-
-
-def main() -> None:
-    """Serve a folder until interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m support.hub", description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True, help="repositories at owner/name")
-    parser.add_argument("--build", action="store_true", help="fill it with tiny ones first")
-    arguments = parser.parse_args()
-    if arguments.build:
-        from support import repositories
-
-        repositories.build_all(arguments.folder)
-    with serving(arguments.folder) as hub, contextlib.suppress(KeyboardInterrupt):
-        print(f"HF_ENDPOINT={hub.address}", flush=True)
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()
