@@ -14,7 +14,7 @@ from biaslib.runtime import note_batches, progress, unknown_name
 MANY = 4
 """More batches than this have a progress bar."""
 
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 """What PyTorch's errors say, in lower case, when CUDA, MPS or the CPU have no memory left."""
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
@@ -154,6 +154,20 @@ class _Batches:
                 f"with {self.size}. To start there: batch_size={self.size}",
                 stacklevel=3,
             )
+
+
+def gather_log_probabilities(logits: torch.Tensor, pairs: np.ndarray) -> torch.Tensor:
+    """Return the log-softmax of logits (m, vocabulary) at q pairs (q, 2) of row and piece: (q,).
+
+    The gathering is done on the device of the logits, so that q numbers leave it and not all.
+
+    Examples
+    --------
+    >>> gather_log_probabilities(torch.zeros(2, 4), np.array([[1, 3]])).round(decimals=2)
+    tensor([-1.3900])
+    """
+    rows, pieces = torch.as_tensor(pairs.T, device=logits.device)
+    return logits.float().log_softmax(-1)[rows, pieces]
 
 
 def _finite(results: np.ndarray) -> np.ndarray:

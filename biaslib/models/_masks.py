@@ -36,7 +36,7 @@ def candidate_log_prob(
     tokens: Sequence[Sequence[int]],
     candidates: Sequence[Sequence[Sequence[int]]],
     mask: int,
-    log_probabilities: Callable[[np.ndarray, list[list[int]]], np.ndarray],
+    log_probabilities: Callable[[np.ndarray, list[list[int]], np.ndarray], np.ndarray],
     *,
     pieces: str = "chain",
     among: str = "vocabulary",
@@ -68,9 +68,10 @@ def candidate_log_prob(
     mask
         Number of the mask token.
     log_probabilities
-        Takes the numbers of the texts of a batch, (b,), and b rows of tokens with masks; returns
-        the log-softmax over the vocabulary at every mask, row after row and from left to right,
-        (masks, vocabulary).
+        Takes the numbers of the texts of a batch, (b,), b rows of tokens with masks, and q pairs
+        (q, 2) of a mask, counted through all rows from left to right, and a word piece; returns
+        the log-softmax over the vocabulary of each pair, (q,), as
+        :func:`biaslib.models._batches.gather_log_probabilities` does.
     pieces
         ``chain`` or ``mean``.
     among
@@ -95,7 +96,7 @@ def candidate_log_prob(
 
     Examples
     --------
-    >>> uniform = lambda texts, rows: np.full((sum(row.count(9) for row in rows), 10), -np.log(10))
+    >>> uniform = lambda texts, rows, pairs: np.full(len(pairs), -np.log(10))
     >>> candidate_log_prob([[1, 9, 2]], [[[3], [4, 5]]], 9, uniform).round(2).tolist()
     [[-2.3, -4.61]]
     """
@@ -123,8 +124,10 @@ def candidate_log_prob(
         require_fitting(longest, limit, name, counted="with the masks of the longest candidate")
 
     def run(batch: np.ndarray) -> np.ndarray:
-        found = log_probabilities(texts[batch], [rows[row] for row in batch])
-        return _read(found, [fillings[passes[row]] for row in batch], queries)
+        pairs, places = _pairs([fillings[passes[row]] for row in batch], queries)
+        answers = np.full(places.shape, np.nan)
+        answers[places] = log_probabilities(texts[batch], [rows[row] for row in batch], pairs)
+        return answers
 
     label = f"{name}: {len(rows):,} masked texts"
     found = run_in_batches(longest[texts], run, batch_size, label)
@@ -182,15 +185,16 @@ def _filled(text: Sequence[int], mask: int, filling: Filling) -> list[int]:
     return [*text[:place], *filling.pieces, *[mask] * filling.n_masks, *text[place + 1 :]]
 
 
-def _read(found: np.ndarray, fillings: list[Filling], queries: Queries) -> np.ndarray:
-    """Return the answers of each row, (b, most questions), NaN where a pass is asked fewer."""
-    most = max(map(len, queries.values()))
-    answers = np.full((len(fillings), most), np.nan)
+def _pairs(fillings: list[Filling], queries: Queries) -> tuple[np.ndarray, np.ndarray]:
+    """Return the (mask, piece) pairs that b rows are asked, and their places, (b, most queries)."""
     starts = np.cumsum([0, *[filling.n_masks for filling in fillings]])
-    for row, (filling, start) in enumerate(zip(fillings, starts, strict=False)):
-        masks, asked = np.array(list(queries[filling])).T
-        answers[row, : len(asked)] = found[start + masks, asked]
-    return answers
+    pairs = [
+        (start + query.mask, query.piece)
+        for filling, start in zip(fillings, starts, strict=False)
+        for query in queries[filling]
+    ]
+    n_queries = np.array([len(queries[filling]) for filling in fillings])
+    return np.array(pairs), np.arange(max(map(len, queries.values()))) < n_queries[:, None]
 
 
 def _scores(read: np.ndarray, terms, pieces: str) -> np.ndarray:

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in_batches
+from biaslib.models._batches import (
+    autocast,
+    batch_order,
+    gather_log_probabilities,
+    rows_that_fit,
+    run_in_batches,
+)
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, places_of, tokenized
 from biaslib.models._words import (
@@ -261,11 +267,13 @@ class FusionModel(ABC):
         prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
         mask = self.tokenizer.mask_token_id
 
-        def log_probabilities(batch: np.ndarray, filled: list[list[int]]) -> np.ndarray:
+        def log_probabilities(
+            batch: np.ndarray, filled: list[list[int]], pairs: np.ndarray
+        ) -> np.ndarray:
             def at_masks(output: Output, ids: torch.Tensor) -> torch.Tensor:
-                return self.word_logits(output.text[ids == mask]).float().log_softmax(-1)
+                return gather_log_probabilities(self.word_logits(output.text[ids == mask]), pairs)
 
-            return self._read(filled, prepared, batch, at_masks).astype(np.float64)
+            return self._read(filled, prepared, batch, at_masks)
 
         return candidate_log_prob(
             [row.ids for row in rows],
