@@ -42,14 +42,10 @@ class Listed(FusionModel):
 
     def __init__(self):
         super().__init__(Network(), TOKENIZER, "listed", "by hand", "cpu")
-        self.orders, self.batches = [], []
+        self.batches = []
 
     def prepare(self, images):
         return images
-
-    def ahead(self, prepared, rows):
-        self.orders.append(rows.tolist())
-        return prepared
 
     def visual(self, prepared, rows, mask):
         self.batches.append(rows.tolist())
@@ -222,24 +218,16 @@ def test_a_model_without_a_matching_head_says_so(model):
 # Batches
 
 
-def test_images_are_asked_for_in_the_order_that_was_told_ahead(model):
-    model.batch_size = 2
-    texts = ["nurse", "the woman is old.", "the man.", "old"]
-    model.embed(texts, [1.0, 2.0, 3.0, 4.0])
-    model.mask_log_prob([f"{text} [MASK]" for text in texts], ["carrying", "old"], [1.0] * 4)
-    for order in model.orders:
-        assert order == [1, 2, 0, 3]
-    asked = [row for batch in model.batches for row in batch]
-    assert asked[:4] == [1, 2, 0, 3]
-    assert list(dict.fromkeys(asked[4:])) == [1, 2, 0, 3]
-    assert sorted(asked[4:]) == [row for row in range(4) for _ in range(4)]
-
-
-def test_captions_of_one_image_stay_together(model):
-    model.batch_size = 2
-    model.match([1.0, 2.0, 3.0], [["old", "the woman is old."], ["the man.", "man"], ["a", "the"]])
-    assert model.orders == [[0, 0, 1, 1, 2, 2]]
-    assert model.batches == [[0, 0], [1, 1], [2, 2]]
+def test_an_image_is_prepared_once_for_all_its_captions(model):
+    """The longest captions first, and a batch ends with the last caption of an image."""
+    images = [1.0, 2.0, 3.0]
+    captions = [["the man.", "a"], ["old", "the woman is old."], ["a", "a"]]
+    for size, batches in ((5, [[1, 0], [2]]), (1, [[1], [1], [0], [0], [2], [2]])):
+        model.batch_size, model.batches = size, []
+        found = model.match(images, captions)
+        assert model.batches == batches
+        for row, image in enumerate(images):
+            assert np.array_equal(found[row], model.match([image], captions[row : row + 1])[0])
 
 
 def test_a_batch_that_finds_no_memory_is_halved(model, monkeypatch):

@@ -20,8 +20,7 @@ from support import rehearsal_stereotype
 import plantedworld
 from biaslib import display, inference, published
 from biaslib.datasets import DataError, vlstereoset
-from biaslib.models import images
-from biaslib.models.images import loaded, pictures
+from biaslib.models.images import pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.published import zhou2022
 from biaslib.published.counts import mcnemar_p
@@ -495,55 +494,6 @@ def small_inputs():
         }
     )
     return study.Inputs(table, grey(2), [grey(2)[0]], "planted", "invented")
-
-
-class Reading(Dual):
-    """Reads pictures as the package's models do, each model in its own size."""
-
-    def __init__(self, name, side):
-        self.name, self.prepare = name, Half(side)
-
-    def encode_image(self, images):
-        shown = pictures(images)
-        return super().encode_image(list(loaded(shown, self.prepare, range(len(shown)))))
-
-
-@dataclasses.dataclass(frozen=True)
-class Half:
-    side: int
-
-    def __call__(self, picture):
-        return picture[: self.side, : self.side]
-
-
-def test_a_picture_is_decoded_once_for_all_captions_and_ways(tmp_path, monkeypatch):
-    paths = [tmp_path / f"{row}.png" for row in range(2)]
-    for path, array in zip(paths, grey(2), strict=True):
-        Image.fromarray(array).save(path)
-    opened, open_image = [], images.open_image
-    monkeypatch.setattr(
-        images, "open_image", lambda path: opened.append(path.name) or open_image(path)
-    )
-    given = small_inputs()
-    table = given.table.assign(**{"neutral stereotype": "n 0", "neutral anti-stereotype": "n 1"})
-    files = dataclasses.replace(given, table=table, images=paths, profile="paper")
-    arrays = dataclasses.replace(files, images=grey(2))
-    ways = [study.Way(name, "contrastive", True, name, name) for name in ("CLIP", "FLAVA")]
-    models = {way.model: Reading(way.model, side) for side, way in enumerate(ways, start=2)}
-
-    def load(way):
-        return models[way.model]
-
-    found = study.run(ways, files, load, Store(tmp_path / "store"))
-    assert sorted(opened) == ["0.png", "1.png"]
-    again = study.run(ways, files, load, Store(tmp_path / "store"))
-    assert len(opened) == 2
-    expected = study.run(ways, arrays, load)
-    for way in ways:
-        for name in ("original", "neutral", "white"):
-            scores = getattr(expected.scored[way.label], name)
-            assert np.array_equal(getattr(found.scored[way.label], name), scores)
-            assert np.array_equal(getattr(again.scored[way.label], name), scores)
 
 
 def test_neutral_captions_are_scored_where_there_are_any(tmp_path):

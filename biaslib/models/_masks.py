@@ -1,7 +1,7 @@
 """Probabilities of words of one or several pieces at a mask, whatever the model."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -36,13 +36,14 @@ def candidate_log_prob(
     tokens: Sequence[Sequence[int]],
     candidates: Sequence[Sequence[Sequence[int]]],
     mask: int,
-    log_probabilities: Callable[[np.ndarray, list[list[int]], np.ndarray], np.ndarray],
+    log_probabilities: Callable[..., np.ndarray],
     *,
     pieces: str = "chain",
     among: str = "vocabulary",
     limit: int | None = None,
     name: str = "the model",
     batch_size: int = 256,
+    load: Callable[[list[np.ndarray]], Iterable[Any]] | None = None,
 ) -> np.ndarray:
     r"""Return log P(word | rest of the text) for words of one or several word pieces.
 
@@ -81,6 +82,9 @@ def candidate_log_prob(
         Tokens that the model takes, and what an error calls it.
     batch_size
         Rows of tokens a pass. Those of a text come one after the other, the longest text first.
+    load
+        Takes the numbers of the texts of all batches and yields for each what
+        ``log_probabilities`` is given as its fourth argument.
 
     Returns
     -------
@@ -123,14 +127,16 @@ def candidate_log_prob(
     if limit is not None:
         require_fitting(longest, limit, name, counted="with the masks of the longest candidate")
 
-    def run(batch: np.ndarray) -> np.ndarray:
+    def run(batch: np.ndarray, *loaded: Any) -> np.ndarray:
         pairs, places = _pairs([fillings[passes[row]] for row in batch], queries)
         answers = np.full(places.shape, np.nan)
-        answers[places] = log_probabilities(texts[batch], [rows[row] for row in batch], pairs)
+        filled = [rows[row] for row in batch]
+        answers[places] = log_probabilities(texts[batch], filled, pairs, *loaded)
         return answers
 
     label = f"{name}: {len(rows):,} masked texts"
-    found = run_in_batches(longest[texts], run, batch_size, label)
+    load_texts = load and (lambda planned: load([texts[batch] for batch in planned]))
+    found = run_in_batches(longest[texts], run, batch_size, label, load_texts)
     read = np.full((len(tokens), len(fillings), found.shape[1]), np.nan)
     read[texts, passes] = found
     scores = np.take_along_axis(_scores(read, terms, pieces), words, axis=1)

@@ -14,6 +14,7 @@ from PIL import Image
 from biaslib.models._checkpoints import CheckpointError, read_config
 from biaslib.models._entries import Entry
 from biaslib.models._revisions import revision_of, weight_files
+from biaslib.models._transforms import split
 from biaslib.models._words import require_embedded, require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.runtime import unknown_name
@@ -92,8 +93,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     def encode_texts(texts: list[str]) -> torch.Tensor:
         return model.encode_text(tokenizer(texts).to(device))
 
-    def encode_images(pixels: list[np.ndarray]) -> torch.Tensor:
-        return model.encode_image(torch.as_tensor(np.stack(pixels)).to(device))
+    def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return model.encode_image(batch["pixel_values"])
 
     found = ContrastiveEncoder(
         encode_texts,
@@ -102,7 +103,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         entry.name,
         revision_of(folder, open_clip=True, beside=_elsewhere(settings)),
         bias=_bias(model),
-        prepare=Pixels(preprocess),
+        transform=split(Pixels(preprocess), Pixels(preprocess, resized=True)),
         token_counts=token_counts,
         device=device,
     )
@@ -255,13 +256,19 @@ def _bias(model: torch.nn.Module) -> float:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Resizes and normalises a picture as OpenCLIP's preprocessing does: (3, h, w)."""
+    """What OpenCLIP's preprocessing makes of a picture, or its steps before it is a tensor."""
 
     preprocess: Callable
+    resized: bool = False
 
-    def __call__(self, picture: np.ndarray) -> np.ndarray:
+    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
         """Return the pixel values of a picture, uint8 (h, w, 3)."""
-        return self.preprocess(Image.fromarray(picture)).numpy()
+        image = Image.fromarray(picture)
+        if not self.resized:
+            return {"pixel_values": self.preprocess(image).numpy()}
+        for step in self.preprocess.transforms[:-2]:
+            image = step(image)
+        return {"pixel_values": np.asarray(image).transpose(2, 0, 1)}
 
 
 def _token_counts(tokenizer, texts: list[str], name: str = "the model") -> np.ndarray:

@@ -162,7 +162,7 @@ class _Released(RegionModel):
         joined = self.reading.streams == "both" and level != "contextual"
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            states = at(output.text, places[batch])
+            states = at(output.text, range(len(batch)), places[batch])
             return torch.cat([states, output.image], dim=1) if joined else states
 
         prepared = self._prepared(images, len(rows))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from biaslib.models.images import Pictures, ReadAhead, read_by
+from biaslib.models.images import Pictures, reader_id
 from biaslib.runtime import Store
 
 __all__ = ["answers", "store_key"]
@@ -86,7 +86,7 @@ def answers(
     texts
         n texts, or whatever else tells the items apart.
     images
-        n pictures, which are read ahead.
+        n pictures.
     store
         ``None`` takes the usual one.
     shard_size
@@ -112,10 +112,8 @@ def answers(
     if images is None:
         key, ids = store_key(model, output, **options), list(texts)
         return store.rows(key, ids, lambda which: ask(which, None), shard_size)
-    key = store_key(model, output, images=read_by(model, images), **options)
+    key = store_key(model, output, images=reader_id(model, images), **options)
     ids = list(images.ids)
     if texts is not None:
         ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]
-    ready = images.has_regions or not images.read_ahead
-    ahead = images if ready else ReadAhead(images, store.missing(key, ids))
-    return store.rows(key, ids, lambda which: ask(which, ahead.part(which)), shard_size)
+    return store.rows(key, ids, lambda which: ask(which, images.part(which)), shard_size)

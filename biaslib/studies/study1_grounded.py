@@ -22,7 +22,7 @@ from biaslib.datasets import GroundedTest
 from biaslib.datasets._problems import problems
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
-from biaslib.models.images import Pictures, pictures, read_once
+from biaslib.models.images import Pictures, pictures, with_shared_regions
 from biaslib.models.stored import answers
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _study1_files as files
@@ -238,7 +238,7 @@ def embed(
 
         model = reader(model)
     kind = _ReleasedEmbedder if _is_released(variant) else _Embedder
-    shown = read_once(model, every[0].images) if with_images else None
+    shown = with_shared_regions(model, every[0].images) if with_images else None
     embedder = kind(model, masking, with_images, shown, store, options)
     groups: dict[tuple, list[int]] = {}
     for at, sets in enumerate(every):

@@ -27,7 +27,7 @@ from biaslib.datasets import DataError, fairface
 from biaslib.datasets import captions as corpora
 from biaslib.metrics import caption_association
 from biaslib.models import processes, stored
-from biaslib.models.images import Pictures, read_by
+from biaslib.models.images import Pictures, reader_id
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy
 
@@ -475,7 +475,7 @@ def embed_images(
         )
 
     if processes.which_process()[1] > 1:
-        key = stored.store_key(model, "image embeddings", images=read_by(model, images))
+        key = stored.store_key(model, "image embeddings", images=reader_id(model, images))
         missing = (store or runtime.Store()).missing(key, images.ids)
         processes.wait_for_all()  # All have seen the same before anybody writes.
         own = [missing[at] for at in processes.own_share(len(missing))]

@@ -31,7 +31,7 @@ from biaslib.models.capabilities import (
     require,
 )
 from biaslib.models.errors import CheckpointError
-from biaslib.models.images import Decoded, Pictures, pictures
+from biaslib.models.images import Pictures, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import Store, data_folder, progress
 from biaslib.studies._inputs import provided_inputs
@@ -488,11 +488,9 @@ def run(
     """
     loader = loader or functools.partial(load, profile=given.profile)
     scored, skipped, ways = {}, [], list(ways)
-    ready = given.images.has_regions
-    shown = given if ready else replace(given, images=Decoded(given.images))
     for way in progress(ways, "models"):
         try:
-            scored[way.label] = each = score_inputs(loader(way), way, shown, store)
+            scored[way.label] = each = score_inputs(loader(way), way, given, store)
             skipped += [(f"{way.label}, vlss", each.note)] if each.note else []
         except LEFT_OUT as error:
             skipped.append((way.label, " ".join(str(error).split())))

@@ -125,13 +125,10 @@ class Counting:
 
 
 def _some(images: Pictures | None, most: int = FEW) -> Pictures | None:
-    """Return the first few pictures, read one by one and not ahead of the others."""
+    """Return the first few pictures."""
     if images is None:
         return None
-    shown, places = images, list(range(min(most, len(images))))
-    while not shown.has_regions and hasattr(shown, "whole"):
-        shown, places = shown.whole, [shown.rows[at] for at in places]
-    return shown.part(places)
+    return images.part(range(min(most, len(images))))
 
 
 def counts(
