@@ -36,8 +36,13 @@ class PixelModel(FusionModel):
 
     def __init__(self, network, tokenizer, processor, name: str, revision: str, device: str):
         super().__init__(network, tokenizer, name, revision, device)
-        ready = isinstance(processor, ImageTransform)
-        self.transform = processor if ready else of_processor(processor)
+        self.processor = processor
+
+    @functools.cached_property
+    def transform(self) -> ImageTransform:
+        """What is done to pictures before the network takes them."""
+        ready = isinstance(self.processor, ImageTransform)
+        return self.processor if ready else of_processor(self.processor)
 
     def prepare(self, images: Any) -> Pictures | None:
         """Return the images as a lazy sequence of pictures; None for none."""
