@@ -256,7 +256,7 @@ def no_network(monkeypatch):
         ("text_cfg", "hf_model_config", "owner/name"),
         ("text_cfg", "norm_kwargs", {"dtype": "owner/name"}),
         ("text_cfg", "tokenizer_kwargs", {"clean": {"trust_remote_code": True}}),
-        ("vision_cfg", "layers", "12"),
+        ("vision_cfg", "layers", {"eps": 1}),
     ],
 )
 def test_settings_that_ask_for_more_are_refused_by_name(tmp_path, no_network, part, name, value):

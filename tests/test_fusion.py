@@ -33,6 +33,18 @@ class Network(torch.nn.Module):
     config = Config()
 
 
+class Numbers(list):
+    """Images, of which several are asked for at once; the asking is noted."""
+
+    def __init__(self, images, asked):
+        super().__init__(images)
+        self.asked = asked
+
+    def __getitem__(self, rows):
+        self.asked.append(rows.tolist())
+        return [super(Numbers, self).__getitem__(row) for row in rows]
+
+
 class Listed(FusionModel):
     """A model whose states can be computed by hand.
 
@@ -45,10 +57,9 @@ class Listed(FusionModel):
         self.batches = []
 
     def prepare(self, images):
-        return images
+        return None if images is None else Numbers(images, self.batches)
 
     def visual(self, prepared, rows, mask):
-        self.batches.append(rows.tolist())
         numbers = [0.0] * len(rows) if prepared is None else [prepared[row] for row in rows]
         numbers = [-n if mask is not None and mask.persons else n for n in numbers]
         return {"image": torch.tensor(numbers, dtype=torch.float32)}

@@ -16,7 +16,7 @@ from biaslib.models._transforms import (
     of_processor,
     read_image_processor,
 )
-from biaslib.models.dual import unit_vectors
+from biaslib.models.dual import unit_vectors, vectors_of_images
 from biaslib.models.fusion import FusionModel, Mask
 from biaslib.models.images import Pictures, pictures
 
@@ -79,12 +79,5 @@ class PixelModel(FusionModel):
         self, images: Any, read: Callable[[torch.Tensor], torch.Tensor], batch_size: int | None
     ) -> np.ndarray:
         """Return one unit vector a picture, (n, d); ``read`` takes pixels (n, 3, h, w)."""
-        shown = pictures(images)
-
-        def run(batch: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
-            return unit_vectors(self.device, read, loaded.of(batch)[PIXELS])
-
-        load = functools.partial(self.load, shown, mask=None)
         size = batch_size or rows_that_fit(self.device, self.batch_size)
-        label = f"{self.name}: {len(shown):,} images"
-        return run_in_batches(np.ones(len(shown)), run, size, label, load)
+        return vectors_of_images(self, images, lambda inputs: read(inputs[PIXELS]), size)

@@ -13,7 +13,7 @@ import transformers
 from torch.utils.data import get_worker_info
 
 from biaslib.models._networks import LOCAL
-from biaslib.models.images import ImageError, Pictures, prefetched
+from biaslib.models.images import Pictures, prefetched
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
 
@@ -77,6 +77,17 @@ class ImageBatch(NamedTuple):
         return selected(self.inputs, [place[image] for image in images], len(self.images))
 
 
+def different(images: np.ndarray) -> np.ndarray:
+    """Return each number once, in the order in which they come.
+
+    Examples
+    --------
+    >>> different(np.array([7, 2, 7])).tolist()
+    [7, 2]
+    """
+    return np.array(list(dict.fromkeys(images.tolist())))
+
+
 def selected(
     inputs: dict[str, torch.Tensor], rows: Sequence[int], n: int
 ) -> dict[str, torch.Tensor]:
@@ -114,12 +125,10 @@ def image_batches(
     ImageError
         If a picture cannot be opened or resized; the message names it.
     """
-    numbers = [np.array(list(dict.fromkeys(batch.tolist()))) for batch in planned]
+    numbers = [different(batch) for batch in planned]
     ready = None
     batches = prefetched(images, transform, numbers, collated)
     for rows, batch in zip(numbers, batches, strict=True):
-        if isinstance(batch, ImageError):
-            raise batch
         tensors = {name: torch.as_tensor(each) for name, each in batch.items()}
         following = {
             name: each if name == SIZES else each.to(device, non_blocking=True)
@@ -132,8 +141,8 @@ def image_batches(
         yield ImageBatch(ready[0], transform.normalised(ready[1]))
 
 
-def collated(resized: list[dict[str, np.ndarray] | ImageError]) -> dict[str, Any] | ImageError:
-    """Return n resized pictures as one array or tensor a name, or the first error among them.
+def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
+    """Return n resized pictures as one array or tensor a name.
 
     Smaller pictures lie at the upper left with zeros around; ``sizes`` (n, 2) are then the height
     and the width of each. Tensors leave a worker through shared memory, of which containers may
@@ -146,9 +155,6 @@ def collated(resized: list[dict[str, np.ndarray] | ImageError]) -> dict[str, Any
     >>> batch["pixel_values"][:, 0].tolist(), batch["sizes"].tolist()
     ([[[1, 1], [0, 0]], [[1, 0], [1, 0]]], [[1, 2], [2, 1]])
     """
-    for each in resized:
-        if isinstance(each, ImageError):
-            return each
     batch = {name: [each[name] for each in resized] for name in resized[0]}
     shapes = np.array([pixels.shape for pixels in batch[PIXELS]])
     if (shapes != shapes[0]).any():

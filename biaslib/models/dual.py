@@ -114,25 +114,31 @@ class ContrastiveEncoder:
         ImageError
             If a file cannot be used; the message names it.
         """
-        found = pictures(images)
-        if not len(found):
-            raise ValueError("there are no images to encode: the set is empty")
-
-        def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
-            return image_batches(found, self.transform, planned, self.device)
-
-        def run(batch: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
-            inputs = loaded.of(batch)
-            if SIZES in inputs:
-                raise ValueError(
-                    f"{self.name} takes pictures of one size, and its image processor makes them "
-                    "of different ones; have preprocessor_config.json resize both sides, or crop"
-                )
-            return unit_vectors(self.device, self.encode_batch_of_images, inputs)
-
-        label = f"{self.name}: {len(found):,} images"
         size = batch_size or rows_that_fit(self.device, 128)
-        return run_in_batches(np.ones(len(found)), run, size, label, load)
+        return vectors_of_images(self, images, self.encode_batch_of_images, size)
+
+
+def vectors_of_images(model: Any, images: Any, encode: Callable, batch_size: int) -> np.ndarray:
+    """Return one unit vector an image, (n, d), of a model with a ``transform`` and a ``device``.
+
+    ``encode`` takes tensors by name, as the transform makes them.
+    """
+    shown = pictures(images)
+
+    def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
+        return image_batches(shown, model.transform, planned, model.device)
+
+    def run(batch: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
+        inputs = loaded.of(batch)
+        if SIZES in inputs:
+            raise ValueError(
+                f"{model.name} takes pictures of one size, and its image processor makes them of "
+                "different ones; have preprocessor_config.json resize both sides, or crop"
+            )
+        return unit_vectors(model.device, encode, inputs)
+
+    label = f"{model.name}: {len(shown):,} images"
+    return run_in_batches(np.ones(len(shown)), run, batch_size, label, load)
 
 
 def tried_out(encoder: ContrastiveEncoder, folder: Path) -> ContrastiveEncoder:

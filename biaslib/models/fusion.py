@@ -20,7 +20,7 @@ from biaslib.models._batches import (
 )
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, places_of, tokenized
-from biaslib.models._transforms import ImageBatch, selected
+from biaslib.models._transforms import ImageBatch, different, selected
 from biaslib.models._words import (
     listed,
     require_embedded,
@@ -124,7 +124,7 @@ class FusionModel(ABC):
 
     @abstractmethod
     def prepare(self, images: Any) -> Any:
-        """Return images in a form that has a length and that :meth:`visual` takes rows of.
+        """Return images in a form that has a length, and of which rows can be taken.
 
         ``None`` stands for no image, where the family allows it; a ``ValueError`` says where it
         does not.
@@ -136,9 +136,9 @@ class FusionModel(ABC):
         Parameters
         ----------
         prepared
-            What :meth:`prepare` returned; ``None`` for no images.
+            Rows of what :meth:`prepare` returned; ``None`` for no images.
         rows
-            (n,), the numbers of the images.
+            (n,), which of them.
         mask
             What to hide.
         """
@@ -159,8 +159,10 @@ class FusionModel(ABC):
             What to hide.
         """
         for batch in planned:
-            images = np.array(list(dict.fromkeys(batch.tolist())))
-            yield ImageBatch(images, self._on_device(self.visual(prepared, images, mask)))
+            images = different(batch)
+            part = None if prepared is None else prepared[images]
+            visual = self.visual(part, np.arange(len(images)), mask)
+            yield ImageBatch(images, self._on_device(visual))
 
     def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return what is made of images before a text is read: once for all texts of an image."""

@@ -152,7 +152,8 @@ def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
     """
     paths = [Path(path) for path in paths]
     rows = np.arange(len(paths))
-    outcomes = itertools.chain.from_iterable(prefetched(ImageList(paths), _nothing, _chunks(rows)))
+    chunks = prefetched(ImageList(paths), _nothing, _chunks(rows), collate=None)
+    outcomes = itertools.chain.from_iterable(chunks)
     problems = [
         {"row": row, "path": str(paths[row]), "problem": str(outcome)}
         for row, outcome in enumerate(progress(outcomes, "images", len(paths)))
@@ -389,16 +390,11 @@ def loaded(
     Parameters
     ----------
     pictures, prepare, n_workers, few
-        As of :func:`prefetched`.
+        As of :func:`prefetched`, with its errors.
     rows
         The numbers of the pictures wanted.
     chunk
         Pictures handed to a worker at a time.
-
-    Raises
-    ------
-    ImageError
-        If a picture cannot be opened or prepared, in a worker or not; the message names it.
 
     Examples
     --------
@@ -407,17 +403,14 @@ def loaded(
     [(3, 6, 4), (3, 6, 4)]
     """
     for batch in prefetched(pictures, prepare, _chunks(rows, chunk), list, n_workers, few):
-        for outcome in batch:
-            if isinstance(outcome, ImageError):
-                raise outcome
-            yield outcome
+        yield from batch
 
 
 def prefetched(
     pictures: Pictures,
     prepare: Callable[[np.ndarray], Any],
     batches: Sequence[Sequence[int]],
-    collate: Callable[[list], Any] = list,
+    collate: Callable[[list], Any] | None = list,
     n_workers: int | None = None,
     few: int = FEW,
 ) -> Iterator[Any]:
@@ -433,14 +426,19 @@ def prefetched(
     batches
         The numbers of the pictures of each batch; each worker has two batches under way.
     collate
-        What is made of the n prepared pictures of a batch; a picture that cannot be opened or
-        prepared is an :class:`ImageError` among them.
+        What is made of the n prepared pictures of a batch. ``None`` leaves them as they are, with
+        an :class:`ImageError` in place of each that cannot be opened or prepared.
     n_workers
         Worker processes, no more than there are cores. None: one less than cores, up to 16; and
         none for ``few`` pictures or fewer, on a single core, or where processes are not forked
         (macOS, Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
     few
         Up to so many pictures, starting workers takes longer than they save.
+
+    Raises
+    ------
+    ImageError
+        If a picture cannot be opened or prepared, in a worker or not; the message names it.
 
     Examples
     --------
@@ -450,9 +448,14 @@ def prefetched(
     """
     dataset = _Dataset(pictures, prepare, batches, collate)
     n_workers = min(_workers(n_workers, sum(map(len, batches)), few), len(dataset))
-    if not n_workers:
-        yield from (dataset[index] for index in range(len(dataset)))
-        return
+    in_turn = (dataset[index] for index in range(len(dataset)))
+    for batch in _by_workers(dataset, n_workers) if n_workers else in_turn:
+        if isinstance(batch, ImageError):
+            raise batch
+        yield batch
+
+
+def _by_workers(dataset: "_Dataset", n_workers: int) -> Iterator[Any]:
     import torch
     from torch.utils.data import DataLoader
 
@@ -480,7 +483,7 @@ class _Dataset:
     """
 
     def __init__(
-        self, pictures: Pictures, prepare: Callable, batches: Sequence, collate: Callable
+        self, pictures: Pictures, prepare: Callable, batches: Sequence, collate: Callable | None
     ) -> None:
         self.pictures, self.prepare, self.batches = pictures, prepare, batches
         self.collate = collate
@@ -493,7 +496,10 @@ class _Dataset:
         for rows in _chunks(self.batches[index]):
             part = self.pictures.part(rows)
             outcomes += [self._outcome(part, place, row) for place, row in enumerate(rows)]
-        return self.collate(outcomes)
+        errors = [outcome for outcome in outcomes if isinstance(outcome, ImageError)]
+        if self.collate is None:
+            return outcomes
+        return errors[0] if errors else self.collate(outcomes)
 
     def _outcome(self, part: Pictures, place: int, row: int) -> Any:
         try:

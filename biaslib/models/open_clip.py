@@ -21,46 +21,21 @@ from biaslib.runtime import unknown_name
 
 __all__ = ["load", "repository", "require_whole"]
 
-NUMBER = (int, float)
-
-
-def _kinds(numbers: str, switches: str, words: str) -> dict:
-    """Return the type of each setting; a switch is a number too, and a list of numbers passes."""
-    kinds = {numbers: NUMBER, switches: bool, words: str}
-    return {name: kind for names, kind in kinds.items() for name in names.split()}
-
-
-OPTIONS = {
-    "norm_kwargs": _kinds("eps", "elementwise_affine bias", ""),
-    "act_kwargs": _kinds("negative_slope", "inplace", "approximate"),
-}
-BLOCKS = "qk_norm scaled_cosine_attn scale_heads scale_attn_inner scale_attn scale_fc"
-VISION = OPTIONS | _kinds(
-    "layers width head_width mlp_ratio patch_size image_size ls_init_value patch_dropout "
-    "attn_pooler_queries attn_pooler_heads timm_drop timm_drop_path",
-    "attentional_pool no_ln_pre final_ln_after_pool output_tokens timm_model_pretrained "
-    f"timm_proj_bias {BLOCKS}",
-    "pos_embed_type pool_type block_type timm_model_name timm_pool timm_proj",
-)
-TEXT = OPTIONS | _kinds(
-    "context_length vocab_size width heads layers mlp_ratio ls_init_value pad_id eos_id",
-    "embed_cls no_causal_mask final_ln_after_pool proj_bias output_tokens hf_model_pretrained "
-    f"{BLOCKS}",
-    "hf_tokenizer_name tokenizer_mode pool_type proj_type block_type hf_model_name hf_proj_type "
-    "hf_pooler_type",
-)
-TEXT["tokenizer_kwargs"] = _kinds("", "strip_sep_token", "clean language reduction_mask")
-MODEL = {
-    "vision_cfg": VISION,
-    "text_cfg": TEXT,
-    "multimodal_cfg": TEXT | _kinds("dim_head n_queries attn_pooler_heads", "", ""),
-    **_kinds(
-        "embed_dim init_logit_scale init_logit_bias",
-        "quick_gelu custom_text nonscalar_logit_scale output_dict",
-        "",
-    ),
-}
-"""The settings of OpenCLIP 3 that are numbers, switches and words, and their types."""
+PARTS = {"vision_cfg", "text_cfg", "multimodal_cfg"}
+OPTIONS = {"act_kwargs", "norm_kwargs", "tokenizer_kwargs"}
+NAMES = """
+approximate attentional_pool attn_pooler_heads attn_pooler_queries bias block_type clean
+context_length custom_text dim_head elementwise_affine embed_cls embed_dim eos_id eps
+final_ln_after_pool head_width heads hf_model_name hf_model_pretrained hf_pooler_type
+hf_proj_type hf_tokenizer_name image_size init_logit_bias init_logit_scale inplace language
+layers ls_init_value mlp_ratio n_queries negative_slope no_causal_mask no_ln_pre
+nonscalar_logit_scale output_dict output_tokens pad_id patch_dropout patch_size pool_type
+pos_embed_type proj_bias proj_type qk_norm quick_gelu reduction_mask scale_attn scale_attn_inner
+scale_fc scale_heads scaled_cosine_attn strip_sep_token timm_drop timm_drop_path timm_model_name
+timm_model_pretrained timm_pool timm_proj timm_proj_bias tokenizer_mode vocab_size width
+"""
+KNOWN = {*PARTS, *OPTIONS, *NAMES.split()}
+"""The settings of OpenCLIP 3 that are numbers, words, switches, or groups of these."""
 
 
 def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
@@ -178,7 +153,7 @@ def repository(name: str) -> str:
 def require_whole(settings: dict, name: str) -> None:
     """Refuse settings that OpenCLIP would run something for, or ask another repository for.
 
-    Only settings that are known to be numbers, words and switches pass: others could reach
+    Only known settings pass, none of them objects but known groups: others could reach
     ``from_pretrained`` of transformers (``trust_remote_code``) or timm (a name such as
     ``hf-hub:owner/name``), in no revision, past the lock file, and in any profile.
 
@@ -206,7 +181,7 @@ no setting of OpenCLIP's that is known to be safe; remove it from open_clip_conf
     """
     if not isinstance(settings, dict):
         raise CheckpointError(f"{name}: model_cfg is {settings!r}, and no object of settings")
-    _require_known(settings, MODEL, name)
+    _require_known(settings, name)
     for part in ("vision_cfg", "text_cfg"):
         if not isinstance(settings.get(part), dict):
             raise CheckpointError(f"{name} has no {part}; OpenCLIP needs it")
@@ -231,21 +206,21 @@ no setting of OpenCLIP's that is known to be safe; remove it from open_clip_conf
         )
 
 
-def _require_known(settings: dict, known: dict, name: str, where: str = "") -> None:
-    """Refuse settings that are not among the known ones, or are of another type."""
+def _require_known(settings: dict, name: str, where: str = "") -> None:
+    """Refuse settings that are not among the known ones, or are groups where none is known."""
     for key, value in settings.items():
-        place = f"{where}{key}"
-        if key not in known:
+        if key not in KNOWN:
             raise CheckpointError(
-                f"{name}: {place} is no setting of OpenCLIP's that is known to be safe; remove it "
-                "from open_clip_config.json"
+                f"{name}: {where}{key} is no setting of OpenCLIP's that is known to be safe; "
+                "remove it from open_clip_config.json"
             )
-        kind = dict if isinstance(known[key], dict) else known[key]
-        values = value if isinstance(value, list) and kind is NUMBER else [value]
-        if not all(each is None or isinstance(each, kind) for each in values):
-            raise CheckpointError(f"{name}: {place} is {value!r}, which is of another type")
-        if kind is dict and value:
-            _require_known(value, known[key], name, f"{place}.")
+        if isinstance(value, dict) and key in PARTS | OPTIONS:
+            _require_known(value, name, f"{where}{key}.")
+        elif not all(
+            each is None or isinstance(each, int | float | str)
+            for each in (value if isinstance(value, list) else [value])
+        ):
+            raise CheckpointError(f"{name}: {where}{key} is {value!r}, which is of another type")
 
 
 def _bias(model: torch.nn.Module) -> float:
