@@ -6,7 +6,6 @@ import torch
 from support import small_models
 
 from biaslib.models._tokens import tokenized
-from biaslib.models.capabilities import MATCH, CapabilityError
 from biaslib.models.fusion import FusionModel, Mask, Output
 from biaslib.runtime import UnknownNameError
 
@@ -106,11 +105,6 @@ def test_a_word_that_is_not_whole_in_the_text_is_an_error(word):
     (tokens,) = tokenized(TOKENIZER, ["the woman is a nurse."])
     with pytest.raises(ValueError, match="is not a whole word of the text 'the woman"):
         tokens.place_of(word)
-
-
-def test_a_text_that_is_there_twice_has_its_tokens_twice():
-    texts = ["the man.", "the woman is old.", "the man."]
-    assert tokenized(TOKENIZER, texts) == [tokenized(TOKENIZER, [each])[0] for each in texts]
 
 
 def test_a_text_without_words_is_an_error():
@@ -220,12 +214,6 @@ def test_captions_are_scored_against_their_image(model):
     assert found.tolist() == [[2 * n for n in totals[0]], [3 * n for n in totals[1]]]
 
 
-def test_a_model_without_a_matching_head_says_so(model):
-    model.capabilities = model.capabilities - {MATCH}
-    with pytest.raises(CapabilityError, match=r"listed cannot match .* \(by hand\) can: embed te"):
-        model.match([1.0], [["old"]])
-
-
 # Batches
 
 
@@ -239,22 +227,6 @@ def test_an_image_is_prepared_once_for_all_its_captions(model):
         assert model.batches == batches
         for row, image in enumerate(images):
             assert np.array_equal(found[row], model.match([image], captions[row : row + 1])[0])
-
-
-def test_a_batch_that_finds_no_memory_is_halved(model, monkeypatch):
-    forward = model.forward
-
-    def small(tokens, visual):
-        if len(tokens["input_ids"]) > 2:
-            raise RuntimeError("out of memory")
-        return forward(tokens, visual)
-
-    texts = ["the man.", "nurse", "the woman is old.", "old", "a pilot."]
-    expected = model.embed(texts, [1.0, 2.0, 3.0, 4.0, 5.0])
-    monkeypatch.setattr(model, "forward", small)
-    with pytest.warns(UserWarning, match="did not fit in memory; went on with 2"):
-        found = model.embed(texts, [1.0, 2.0, 3.0, 4.0, 5.0])
-    assert np.array_equal(found, expected)
 
 
 # Bad input

@@ -10,6 +10,9 @@ from biaslib.runtime import Store
 
 __all__ = ["answers", "store_key"]
 
+ON_CUDA = 4096
+"""Pictures that a card is given at a time, so that it seldom waits for the first of them."""
+
 
 def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     """Return the key under which :class:`biaslib.runtime.Store` keeps rows of a model.
@@ -90,7 +93,7 @@ def answers(
     store
         ``None`` takes the usual one.
     shard_size
-        Items that a kill may lose.
+        Items that a kill may lose; on a CUDA device 4,096 or more, if they are pictures.
     **options
         Whatever else the rows depend on, as JSON can write it.
 
@@ -116,4 +119,6 @@ def answers(
     ids = list(images.ids)
     if texts is not None:
         ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]
+    if not images.has_regions and str(getattr(model, "device", "")).startswith("cuda"):
+        shard_size = max(shard_size, ON_CUDA)
     return store.rows(key, ids, lambda which: ask(which, images.part(which)), shard_size)
