@@ -302,8 +302,6 @@ class WithRegions(Pictures):
         Takes the places of n pictures, and returns their regions.
     source
         Whose the regions are, and where they come from.
-    rows
-        The places of the pictures that these are; all by default.
     """
 
     has_regions = True
@@ -313,34 +311,34 @@ class WithRegions(Pictures):
         images: Any,
         read: Callable[[Sequence[int]], "RegionFeatures | SharedRegions"],
         source: str,
-        rows: Sequence[int] | None = None,
     ) -> None:
-        self.whole = pictures(images)
-        self.read, self.source = read, source
-        self.rows = list(range(len(self.whole)) if rows is None else rows)
+        self.whole, self.read, self.source = pictures(images), read, source
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.whole)
 
     def __getitem__(self, row: int) -> np.ndarray:
-        return self.whole[self.rows[row]]
+        return self.whole[row]
 
     def part(self, rows: Sequence[int]) -> "WithRegions":
         """Return the pictures of some rows."""
-        return WithRegions(self.whole, self.read, self.source, [self.rows[row] for row in rows])
+        rows = list(rows)
+        return WithRegions(
+            self.whole.part(rows), lambda which: self.read([rows[at] for at in which]), self.source
+        )
 
     def name(self, row: int) -> str:
         """Return what an error calls a picture."""
-        return self.whole.name(self.rows[row])
+        return self.whole.name(row)
 
-    @functools.cached_property
+    @property
     def ids(self) -> list[str]:
         """What each picture is called in a store."""
-        return [self.whole.ids[row] for row in self.rows]
+        return self.whole.ids
 
     def regions(self) -> "RegionFeatures | SharedRegions":
         """Return the regions of all pictures."""
-        return self.read(self.rows)
+        return self.read(range(len(self)))
 
 
 def with_shared_regions(model: Any, images: Any) -> Pictures:

@@ -76,7 +76,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         encode_images,
         float(model.logit_scale.detach().exp()),
         entry.name,
-        revision_of(folder, open_clip=True, beside=_elsewhere(settings)),
+        revision_of(folder, open_clip=True),
         bias=_bias(model),
         transform=split(Pixels(preprocess), Pixels(preprocess, resized=True)),
         token_counts=token_counts,
@@ -114,12 +114,6 @@ def _require_weights_for(settings: dict, folder: Path) -> None:
                 path=folder,
                 word=part,
             )
-
-
-def _elsewhere(settings: dict) -> list[Path]:
-    """Return the settings of a text encoder that lie in another folder."""
-    folder = settings["text_cfg"].get("hf_model_name")
-    return [Path(folder) / "config.json"] if folder else []
 
 
 def repository(name: str) -> str:
@@ -167,8 +161,8 @@ def require_whole(settings: dict, name: str) -> None:
     Raises
     ------
     CheckpointError
-        If a setting is unknown or of another type, or its text encoder is named and is no folder on
-        this disk; the message names it.
+        If a setting is unknown or of another type, or its text encoder is one of another
+        repository; the message names it.
 
     Examples
     --------
@@ -192,17 +186,11 @@ no setting of OpenCLIP's that is known to be safe; remove it from open_clip_conf
             "and unrecorded. Name a network alone as timm_model_name, as vit_base_patch16_224"
         )
     elsewhere = settings["text_cfg"].get("hf_model_name")
-    if elsewhere and not Path(elsewhere).is_dir():
+    if elsewhere:
         raise CheckpointError(
-            f"{name} takes the settings of its text encoder from {elsewhere!r}, which OpenCLIP "
-            "would ask the hub for, unchecked and unrecorded. Put config.json of that repository "
-            "into a folder, name the folder as hf_model_name in open_clip_config.json beside the "
-            "weights, and pass the weights' folder as checkpoint=; or take another model"
-        )
-    if elsewhere and "auto_map" in read_config(Path(elsewhere), name):
-        raise CheckpointError(
-            f"{elsewhere}/config.json, which {name} takes its text encoder's settings from, names "
-            "programs under auto_map, and none are run; take a model that transformers has itself"
+            f"{name} takes its text encoder from {elsewhere!r} (hf_model_name), which OpenCLIP "
+            "would ask the hub for, unchecked and unrecorded. Take a model of OpenCLIP whose text "
+            "encoder is its own"
         )
 
 
