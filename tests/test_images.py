@@ -4,6 +4,7 @@ import functools
 import io
 import os
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -360,6 +361,12 @@ def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_work
     one = batches[0].of([2, 2])["pixel_values"]
     assert np.array_equal(one[0], batches[0].inputs["pixel_values"][1])
     assert np.array_equal(one[0], one[1])
+
+
+def test_shared_memory_has_room_for_64_batches(monkeypatch):
+    status = SimpleNamespace(f_bavail=10, f_frsize=64)
+    monkeypatch.setattr(_transforms.os, "statvfs", lambda path: status)
+    assert [_transforms._has_room(n_bytes) for n_bytes in (9, 10)] == [True, False]
 
 
 def test_what_cannot_be_normalised_after_resizing_is_left_to_the_workers():
