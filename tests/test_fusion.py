@@ -6,7 +6,6 @@ import torch
 from support import small_models
 
 from biaslib.models._tokens import tokenized
-from biaslib.models.capabilities import MATCH, CapabilityError
 from biaslib.models.fusion import FusionModel, Mask, Output
 from biaslib.runtime import UnknownNameError
 
@@ -33,6 +32,18 @@ class Network(torch.nn.Module):
     config = Config()
 
 
+class Numbers(list):
+    """Images, of which several are asked for at once; the asking is noted."""
+
+    def __init__(self, images, asked):
+        super().__init__(images)
+        self.asked = asked
+
+    def __getitem__(self, rows):
+        self.asked.append(rows.tolist())
+        return [super(Numbers, self).__getitem__(row) for row in rows]
+
+
 class Listed(FusionModel):
     """A model whose states can be computed by hand.
 
@@ -42,17 +53,12 @@ class Listed(FusionModel):
 
     def __init__(self):
         super().__init__(Network(), TOKENIZER, "listed", "by hand", "cpu")
-        self.orders, self.batches = [], []
+        self.batches = []
 
     def prepare(self, images):
-        return images
-
-    def ahead(self, prepared, rows):
-        self.orders.append(rows.tolist())
-        return prepared
+        return None if images is None else Numbers(images, self.batches)
 
     def visual(self, prepared, rows, mask):
-        self.batches.append(rows.tolist())
         numbers = [0.0] * len(rows) if prepared is None else [prepared[row] for row in rows]
         numbers = [-n if mask is not None and mask.persons else n for n in numbers]
         return {"image": torch.tensor(numbers, dtype=torch.float32)}
@@ -99,11 +105,6 @@ def test_a_word_that_is_not_whole_in_the_text_is_an_error(word):
     (tokens,) = tokenized(TOKENIZER, ["the woman is a nurse."])
     with pytest.raises(ValueError, match="is not a whole word of the text 'the woman"):
         tokens.place_of(word)
-
-
-def test_a_text_that_is_there_twice_has_its_tokens_twice():
-    texts = ["the man.", "the woman is old.", "the man."]
-    assert tokenized(TOKENIZER, texts) == [tokenized(TOKENIZER, [each])[0] for each in texts]
 
 
 def test_a_text_without_words_is_an_error():
@@ -213,49 +214,19 @@ def test_captions_are_scored_against_their_image(model):
     assert found.tolist() == [[2 * n for n in totals[0]], [3 * n for n in totals[1]]]
 
 
-def test_a_model_without_a_matching_head_says_so(model):
-    model.capabilities = model.capabilities - {MATCH}
-    with pytest.raises(CapabilityError, match=r"listed cannot match .* \(by hand\) can: embed te"):
-        model.match([1.0], [["old"]])
-
-
 # Batches
 
 
-def test_images_are_asked_for_in_the_order_that_was_told_ahead(model):
-    model.batch_size = 2
-    texts = ["nurse", "the woman is old.", "the man.", "old"]
-    model.embed(texts, [1.0, 2.0, 3.0, 4.0])
-    model.mask_log_prob([f"{text} [MASK]" for text in texts], ["carrying", "old"], [1.0] * 4)
-    for order in model.orders:
-        assert order == [1, 2, 0, 3]
-    asked = [row for batch in model.batches for row in batch]
-    assert asked[:4] == [1, 2, 0, 3]
-    assert list(dict.fromkeys(asked[4:])) == [1, 2, 0, 3]
-    assert sorted(asked[4:]) == [row for row in range(4) for _ in range(4)]
-
-
-def test_captions_of_one_image_stay_together(model):
-    model.batch_size = 2
-    model.match([1.0, 2.0, 3.0], [["old", "the woman is old."], ["the man.", "man"], ["a", "the"]])
-    assert model.orders == [[0, 0, 1, 1, 2, 2]]
-    assert model.batches == [[0, 0], [1, 1], [2, 2]]
-
-
-def test_a_batch_that_finds_no_memory_is_halved(model, monkeypatch):
-    forward = model.forward
-
-    def small(tokens, visual):
-        if len(tokens["input_ids"]) > 2:
-            raise RuntimeError("out of memory")
-        return forward(tokens, visual)
-
-    texts = ["the man.", "nurse", "the woman is old.", "old", "a pilot."]
-    expected = model.embed(texts, [1.0, 2.0, 3.0, 4.0, 5.0])
-    monkeypatch.setattr(model, "forward", small)
-    with pytest.warns(UserWarning, match="did not fit in memory; went on with 2"):
-        found = model.embed(texts, [1.0, 2.0, 3.0, 4.0, 5.0])
-    assert np.array_equal(found, expected)
+def test_an_image_is_prepared_once_for_all_its_captions(model):
+    """The longest captions first, and a batch ends with the last caption of an image."""
+    images = [1.0, 2.0, 3.0]
+    captions = [["the man.", "a"], ["old", "the woman is old."], ["a", "a"]]
+    for size, batches in ((5, [[1, 0], [2]]), (1, [[1], [1], [0], [0], [2], [2]])):
+        model.batch_size, model.batches = size, []
+        found = model.match(images, captions)
+        assert model.batches == batches
+        for row, image in enumerate(images):
+            assert np.array_equal(found[row], model.match([image], captions[row : row + 1])[0])
 
 
 # Bad input

@@ -1,9 +1,10 @@
 """Pictures of every kind, good and bad, as models take them."""
 
+import functools
 import io
 import os
 import pickle
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -12,15 +13,14 @@ from PIL import EpsImagePlugin, Image
 
 import plantedworld
 from biaslib import runtime
+from biaslib.models import _transforms
 from biaslib.models.images import (
-    Ahead,
-    Decoded,
     ImageError,
-    ReadAhead,
     check_images,
     loaded,
     open_image,
     pictures,
+    prefetched,
 )
 from plantedworld import _pictures
 
@@ -46,10 +46,6 @@ def saved(tmp_path):
     return save
 
 
-def test_a_plain_photo_is_itself(photo, saved):
-    assert (saved(photo, "plain.png") == np.array(photo)).all()
-
-
 @pytest.mark.parametrize(("options", "first"), [({}, RED), ({"transparency": 0}, WHITE)])
 def test_a_palette_is_looked_up_and_a_transparent_entry_is_white(saved, options, first):
     image = Image.new("P", (1, 2))
@@ -65,14 +61,13 @@ def test_alpha_is_laid_over_white(saved):
     assert saved(Image.new("LA", (1, 1), (0, 0)), "grey.png").tolist() == [[WHITE]]
 
 
-def test_cmyk_is_converted(saved):
-    cyan = saved(Image.new("CMYK", (8, 8), (255, 0, 0, 0)), "cmyk.jpg")
-    assert np.abs(cyan[4, 4].astype(int) - [0, 255, 255]).max() < 5
-
-
-def test_grey_and_black_and_white(saved):
-    assert saved(Image.new("L", (1, 1), 7), "grey.png").tolist() == [[[7, 7, 7]]]
-    assert saved(Image.new("1", (1, 1), 1), "bits.png").tolist() == [[WHITE]]
+@pytest.mark.parametrize(
+    ("mode", "colour", "seen"),
+    [("CMYK", (255, 0, 0, 0), [0, 255, 255]), ("L", 7, [7, 7, 7]), ("1", 1, WHITE)],
+)
+def test_other_modes_are_converted(saved, mode, colour, seen):
+    name = "flat.jpg" if mode == "CMYK" else "flat.png"
+    assert np.abs(saved(Image.new(mode, (8, 8), colour), name)[4, 4] - np.array(seen)).max() < 5
 
 
 @pytest.mark.parametrize("name", ["deep.png", "deep.tif"])
@@ -154,25 +149,10 @@ def test_a_page_description_called_jpg_starts_no_program(tmp_path, photo, ghosts
     assert "run" in ghostscript.read_text(), "Pillow left to choose does not start it either"
 
 
-def test_no_other_place_of_the_package_leaves_the_format_to_pillow():
-    """The sprites are the planted world's own."""
-    roots = [Path(runtime.__file__).parents[1], Path(plantedworld.__file__).parent]
-    paths = [path for root in roots for path in root.rglob("*.py")]
-    lines = [line for path in paths for line in path.read_text().splitlines()]
-    opening = [line.strip() for line in lines if "Image.open(" in line]
-    assert sorted("formats=" in line for line in opening) == [False, True]
-    assert 'with Image.open(assets() / f"{code}.png") as image:' in opening
-
-
 @pytest.mark.parametrize("name", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000"])
 def test_pictures_come_in_these_formats_whatever_they_are_called(tmp_path, photo, name):
     photo.save(tmp_path / "photo.eps", name)
     assert open_image(tmp_path / "photo.eps").size == photo.size
-
-
-def test_a_photo_with_a_second_one_inside_is_a_jpeg(tmp_path, photo):
-    photo.save(tmp_path / "phone.jpg", "MPO", save_all=True, append_images=[photo])
-    assert open_image(tmp_path / "phone.jpg").size == photo.size
 
 
 def test_bad_files_are_named_one_by_one_and_all_at_once(tmp_path, photo):
@@ -187,13 +167,7 @@ def test_bad_files_are_named_one_by_one_and_all_at_once(tmp_path, photo):
     assert table["row"].tolist() == list(range(1, len(expected) + 1))
     assert table["path"].tolist() == [str(path) for path in paths[1:-1]]
     assert table["problem"].str.contains("|".join(expected.values())).all()
-
-
-def test_all_is_well_is_an_empty_table(tmp_path, photo):
-    photo.save(tmp_path / "good.png")
-    table = check_images([tmp_path / "good.png"])
-    assert table.empty
-    assert list(table) == ["row", "path", "problem"]
+    assert check_images(paths[:1]).empty
 
 
 @pytest.mark.parametrize("limit", [1000, 2000])
@@ -217,16 +191,6 @@ def test_paths_images_and_arrays_in_any_mixture(tmp_path, photo):
     assert pictures(found) is found
 
 
-def test_scenes_are_drawn_as_planted_draws_them():
-    scenes = plantedworld.faces(2, np.random.default_rng(3)).iloc[:20]
-    drawn = plantedworld.draw(scenes)
-    found = pictures(scenes)
-    assert len(found) == 20
-    assert (np.stack(list(loaded(found, np.array, range(20)))) == drawn).all()
-    assert (found[7] == drawn[7]).all()
-    assert (np.stack(list(found.part([7, 3]))) == drawn[[7, 3]]).all()
-
-
 def test_parts_of_few_scenes_draw_each_of_them_once(monkeypatch):
     scenes = plantedworld.faces(2, np.random.default_rng(3)).iloc[:20]
     expected, drawn = plantedworld.draw(scenes), []
@@ -236,17 +200,15 @@ def test_parts_of_few_scenes_draw_each_of_them_once(monkeypatch):
         return plantedworld.draw(frame, style=style)
 
     monkeypatch.setattr(_pictures, "draw", counted)
-    found = plantedworld.Scenes(scenes)
+    found = pictures(scenes)
     for rows in ([3, 1, 3], [1, 2], range(20)):
         assert (np.stack(list(found.part(rows))) == expected[list(rows)]).all()
-    assert drawn == [2, 1, 17]
+    assert (np.stack(list(loaded(found, np.array, range(20)))) == expected).all()
     regions = found.regions().features
     assert drawn == [2, 1, 17]
     monkeypatch.setattr(_pictures, "SHARED", 19)
     apart = plantedworld.Scenes(scenes)
     assert (np.stack(list(apart.part([3, 1]))) == expected[[3, 1]]).all()
-    assert (np.stack(list(apart.part([3, 1]))) == expected[[3, 1]]).all()
-    assert drawn == [2, 1, 17, 2, 2]
     assert (apart.regions().features == regions).all()
 
 
@@ -277,9 +239,6 @@ def test_ids_are_hashes_of_content(tmp_path, photo):
     assert pictures([tmp_path / "one.png"]).ids != [before]
     flat, tall = np.zeros((2, 8, 3), np.uint8), np.zeros((8, 2, 3), np.uint8)
     assert len(set(pictures([flat, tall]).ids)) == 2
-
-
-def test_ids_of_a_file_that_is_gone(tmp_path):
     with pytest.raises(ImageError) as caught:
         _ = pictures([tmp_path / "gone.jpg"]).ids
     assert caught.value.path == tmp_path / "gone.jpg"
@@ -323,26 +282,36 @@ class Half:
         return picture[::2, ::2]
 
 
-@pytest.mark.parametrize("n_workers", [0, 2])
-def test_order_is_kept_with_workers_and_without(tmp_path, n_workers):
+@pytest.fixture
+def mixed(tmp_path):
+    """Seventy pictures of different heights, every other one a file; and the same as arrays."""
     rng = np.random.default_rng(1)
     arrays = [rng.integers(0, 255, (4 + i, 8, 3), np.uint8) for i in range(70)]
     for i in range(0, 70, 2):
         Image.fromarray(arrays[i]).save(tmp_path / f"{i}.png")
-    mixed = [tmp_path / f"{i}.png" if i % 2 == 0 else arrays[i] for i in range(70)]
-    rows = rng.permutation(70)
-    found = list(loaded(pictures(mixed), Half(), rows, n_workers))
+    return [array if i % 2 else tmp_path / f"{i}.png" for i, array in enumerate(arrays)], arrays
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_order_is_kept_with_workers_and_without(mixed, n_workers):
+    images, arrays = mixed
+    rows = np.random.default_rng(2).permutation(70)
+    found = list(loaded(pictures(images), Half(), rows, n_workers))
     assert len(found) == 70
-    assert all((each == arrays[row][::2, ::2]).all() for each, row in zip(found, rows, strict=True))
+    for half, row in zip(found, rows, strict=True):
+        assert np.array_equal(half, arrays[row][::2, ::2])
+    batches = [rows[:40], rows[40:], rows[:1]]
+    totals = prefetched(pictures(images), np.sum, batches, sum, n_workers)
+    assert list(totals) == [sum(arrays[row].sum() for row in batch) for batch in batches]
 
 
 @pytest.mark.parametrize("n_workers", [0, 1])
-def test_an_error_in_a_worker_names_the_file_and_earlier_pictures_arrive(tmp_path, n_workers):
+def test_an_error_in_a_worker_names_the_file_and_earlier_batches_arrive(tmp_path, n_workers):
     good, flat = np.zeros((4, 4, 3), np.uint8), np.zeros((2, 4, 3), np.uint8)
     (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8")
     for bad, problem in ((tmp_path / "cut.jpg", "cut.jpg is"), (flat, "image 20 .*too flat")):
         images = loaded(pictures([*[good] * 20, bad, good]), Half(), range(22), n_workers)
-        assert all(next(images).shape == (2, 2, 3) for _ in range(20))
+        assert all(next(images).shape == (2, 2, 3) for _ in range(16))
         with pytest.raises(ImageError, match=problem):
             next(images)
 
@@ -354,122 +323,57 @@ def test_what_workers_are_given_can_be_pickled(tmp_path):
         assert len(pickle.loads(pickle.dumps(each))) == len(each)
 
 
-def test_a_batch_that_failed_gets_its_images_again():
-    made = []
-    images = pictures([np.full((1, 1, 3), value, np.uint8) for value in range(5)])
-
-    def prepare(picture):
-        made.append(int(picture.max()))
-        return 10 * made[-1]
-
-    ahead = Ahead(images, prepare, np.array([4, 2, 0, 1, 3]))
-    assert ahead([4, 2, 0, 1]) == [40, 20, 0, 10]
-    assert ahead([4, 2]) == [40, 20]
-    assert ahead([0, 1]) == [0, 10]
-    assert ahead([3]) == [30]
-    assert made == [4, 2, 0, 1, 3]
+# Batches for a network
 
 
-def test_two_batches_of_pictures_are_kept_and_older_ones_are_made_again():
-    images = pictures([np.full((1, 1, 3), value, np.uint8) for value in range(6)])
-    ahead = Ahead(images, lambda picture: int(picture.max()), np.arange(6))
-    for rows in ([0, 1], [2, 3], [4, 5]):
-        assert ahead(rows) == rows
-    assert list(ahead.kept) == [2, 3, 4, 5]
-    assert ahead([0, 5]) == [0, 5]
+def as_planes(picture):
+    return {"pixel_values": picture.transpose(2, 0, 1)}
 
 
-class Noted:
-    """Takes the mean of a picture, and notes in a file that it was asked, in whatever process."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __call__(self, picture):
-        with open(self.path, "a") as file:
-            file.write(f"{picture[0, 0, 0]}\n")
-        return float(picture.mean())
+def normalised(picture):
+    """What an image processor makes of a picture that it does not resize."""
+    means, stds = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.3, 0.4])
+    pixels = (picture / 255 - means) / stds
+    return {"pixel_values": pixels.transpose(2, 0, 1).astype(np.float32)}
 
 
-@pytest.mark.parametrize("n_workers", [0, 2])
-def test_parts_of_a_store_come_from_one_stream(tmp_path, n_workers):
-    values = np.arange(60, dtype=np.uint8)
-    images = np.broadcast_to(values[:, None, None, None], (60, 2, 2, 3)).copy()
-    prepare, order = Noted(tmp_path / "asked"), [*range(0, 60, 2), 1]
-    ahead = ReadAhead(images, order)
-    for start in range(0, len(order), 8):
-        rows = order[start : start + 8]
-        part = ahead.part(rows)
-        assert part.ids == [pictures(images).ids[row] for row in rows]
-        backwards = range(len(rows))[::-1]
-        found = list(loaded(part, prepare, backwards, n_workers, chunk=4))
-        assert found == [float(rows[at]) for at in backwards]
-        assert not ahead.waiting
-    asked = sorted(int(line) for line in (tmp_path / "asked").read_text().split())
-    assert asked == sorted(order)
-    again = list(loaded(ahead.part([3, 0]), prepare, [0, 1], n_workers))
-    assert again == [3.0, 0.0]
-    other = list(loaded(ahead.part([4]), np.max, [0]))
-    assert other == [4]
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("n_workers", [0, 1])
+def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_workers, shared):
+    """Workers send tensors through shared memory, or arrays where there is little of it."""
+    images, arrays = mixed
+    monkeypatch.setattr(_transforms, "_has_room", lambda n_bytes: shared)
+    monkeypatch.setattr(
+        _transforms, "prefetched", functools.partial(prefetched, n_workers=n_workers)
+    )
+    transform = _transforms.split(normalised, as_planes)
+    assert transform.scale == pytest.approx([1 / (255 * std) for std in (0.2, 0.3, 0.4)])
+    planned = [np.array([9, 9, 2]), np.array([4, 9, 4]), np.array([6])]
+    batches = list(_transforms.image_batches(pictures(images), transform, planned, "cpu"))
+    assert [each.images.tolist() for each in batches] == [[9, 2], [4, 9], [6]]
+    for batch in batches:
+        pixels = batch.inputs["pixel_values"].numpy()
+        for row, image in zip(pixels, batch.images, strict=True):
+            expected = normalised(arrays[image])["pixel_values"]
+            height = expected.shape[1]
+            np.testing.assert_allclose(row[:, :height], expected, atol=1e-6)
+            assert not row[:, height:].any()
+    one = batches[0].of([2, 2])["pixel_values"]
+    assert np.array_equal(one[0], batches[0].inputs["pixel_values"][1])
+    assert np.array_equal(one[0], one[1])
 
 
-def test_an_error_of_preparing_is_raised_as_often_as_it_is_met():
-    def prepare(picture):
-        raise KeyError("what went wrong")
-
-    ahead = ReadAhead(np.zeros((4, 2, 2, 3), np.uint8), [0, 1, 1, 2])
-    for rows in ([0, 1], [2]):
-        with pytest.raises(KeyError, match="what went wrong"):
-            list(loaded(ahead.part(rows), prepare, range(len(rows))))
+def test_shared_memory_has_room_for_64_batches(monkeypatch):
+    status = SimpleNamespace(f_bavail=10, f_frsize=64)
+    monkeypatch.setattr(_transforms.os, "statvfs", lambda path: status)
+    assert [_transforms._has_room(n_bytes) for n_bytes in (9, 10)] == [True, False]
 
 
-def test_rows_that_no_part_asks_for_are_not_kept():
-    images = np.zeros((40, 2, 2, 3), np.uint8)
-    ahead = ReadAhead(images, range(40))
-    list(loaded(ahead.part([30, 31]), np.max, [0, 1]))
-    assert not ahead.waiting
-    assert list(loaded(ahead.part([2]), np.max, [0])) == [0]
+def test_what_cannot_be_normalised_after_resizing_is_left_to_the_workers():
+    def first_lighter(picture):
+        pixels = normalised(picture)["pixel_values"]
+        pixels[:, 0] += 1
+        return {"pixel_values": pixels}
 
-
-def test_what_waits_for_one_preparation_is_not_given_to_another():
-    images = np.arange(12, dtype=np.uint8).reshape(2, 1, 2, 3)
-    part = ReadAhead(images, [0, 1]).part([0, 1])
-    first = loaded(part, np.max, [1, 0])
-    assert next(first) == 11
-    assert list(loaded(part, np.min, [0])) == [0]
-    assert next(first) == 5
-
-
-@pytest.mark.parametrize("n_workers", [0, 2])
-def test_a_picture_is_decoded_once_for_all_who_read_it(tmp_path, monkeypatch, n_workers):
-    arrays = [np.full((3, 4 + i, 3), i, np.uint8) for i in range(20)]
-    paths = [tmp_path / f"{i}.png" for i in range(20)]
-    for path, array in zip(paths, arrays, strict=True):
-        Image.fromarray(array).save(path)
-    images = Decoded(paths)
-    assert images.ids == pictures(paths).ids
-    for _ in range(2):
-        ahead = ReadAhead(images, range(20))
-        found = list(loaded(ahead.part(range(20)), np.mean, range(20), n_workers))
-        assert found == list(range(20))
-        monkeypatch.setattr("biaslib.models.images.open_image", None)
-    assert images.n_bytes == sum(array.nbytes for array in arrays)
-    assert images.name(3) == str(paths[3])
-
-
-def test_no_more_pictures_are_kept_than_there_is_room_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("biaslib.models.images.KEPT", 100)
-    images = Decoded([np.full((3, 4, 3), i, np.uint8) for i in range(5)])
-    found = list(loaded(ReadAhead(images, range(5)).part(range(5)), np.mean, range(5)))
-    assert found == list(range(5))
-    assert list(images.kept) == [0, 1]
-    assert [int(each.max()) for each in images] == list(range(5))
-
-
-def test_an_error_in_a_part_names_the_file(tmp_path):
-    (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8")
-    images = [np.zeros((4, 4, 3), np.uint8), tmp_path / "cut.jpg"]
-    for shown in (images, Decoded(images)):
-        with pytest.raises(ImageError) as caught:
-            list(loaded(ReadAhead(shown, [0, 1]).part([1]), np.max, [0]))
-        assert caught.value.path == tmp_path / "cut.jpg"
+    assert _transforms.split(first_lighter, as_planes).scale is None
+    assert _transforms.split(normalised, normalised).scale is None

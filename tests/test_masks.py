@@ -93,7 +93,7 @@ def test_words_that_begin_alike_share_their_passes(bert, monkeypatch):
     monkeypatch.setattr(
         bert,
         "_log_probabilities",
-        lambda texts, tokens: rows.extend(tokens) or whole(texts, tokens),
+        lambda texts, tokens, pairs: rows.extend(tokens) or whole(texts, tokens, pairs),
     )
     bert.mask_log_prob(TEXTS[:1], CANDIDATES)
     # One mask; two; car and one; three; b and two; b, a and one; car and two; car, ry and one.
@@ -138,10 +138,10 @@ def test_masks_count_towards_the_limit(bert):
 def test_a_batch_that_finds_no_memory_gives_the_same_numbers(bert, monkeypatch):
     expected, whole = bert.mask_log_prob(TEXTS, CANDIDATES), bert._log_probabilities
 
-    def small(texts, tokens):
+    def small(texts, tokens, pairs):
         if len(tokens) > 5:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return whole(texts, tokens)
+        return whole(texts, tokens, pairs)
 
     monkeypatch.setattr(bert, "_log_probabilities", small)
     with pytest.warns(UserWarning, match="batch_size=4"):

@@ -342,10 +342,10 @@ def test_vilt_as_its_authors_wrote_it(tmp_path, inputs, sizes):
     model = vilt.Vilt(network, small_models.tokenizer(), None, "vilt", "file", "cpu", missing)
     places = inputs["text_real"]
     with torch.inference_mode():
-        output = model.forward(tokens, visual)
+        output = model.outputs(tokens, visual, range(3))
         words = model.word_logits(output.text)
         vilt_with(1e-12, network)
-        other = model.forward(tokens, visual)
+        other = model.outputs(tokens, visual, range(3))
     assert off(at(places, output.text), at(places, text)) < EQUAL
     assert off(at(places, words), at(places, logits)) < EQUAL
     assert off(output.match, match[:, 1] - match[:, 0]) < EQUAL
@@ -367,7 +367,8 @@ def pictures(sizes):
     mask = torch.zeros(3, *pixels.shape[-2:], dtype=torch.long)
     for row, (down, across) in enumerate(shown):
         mask[row, : down * patch, : across * patch] = 1
-    return {"pixel_values": pixels.double() * mask[:, None], "pixel_mask": mask}, shown
+    pixels = pixels.double() * mask[:, None]
+    return {"pixel_values": pixels, "sizes": torch.tensor(shown) * patch}, shown
 
 
 def test_vilts_decoder_stays_apart_from_its_word_embeddings(tmp_path):

@@ -96,20 +96,6 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
     assert len(looked) == 4
 
 
-def test_pictures_are_made_ahead_across_shards(finder, files, tmp_path, monkeypatch):
-    asked, loaded = [], detector.loaded
-
-    def noting(images, prepare, rows, **how):
-        asked.append((type(images.whole).__name__, images.whole.coming, list(images.rows)))
-        return loaded(images, prepare, rows, **how)
-
-    monkeypatch.setattr(detector, "loaded", noting)
-    monkeypatch.setattr(_region_model, "SHARD", 2)
-    _region_model.found_regions(files[:1], finder, Store(tmp_path))
-    _region_model.found_regions(files, finder, Store(tmp_path))
-    assert asked == [("ReadAhead", [0], [0]), ("ReadAhead", [1, 2], [1, 2])]
-
-
 def test_study_1_looks_at_its_pictures_once_for_all_shards_maskings_and_levels(
     hub, files, tmp_path, monkeypatch
 ):

@@ -175,32 +175,6 @@ def test_vilts_epsilons_are_those_it_was_trained_with_whatever_the_configuration
         assert network.mlm_score.transform.LayerNorm.eps == 1e-12
 
 
-def test_vilts_epsilon_makes_a_difference_that_can_be_seen(our_vilt, vilt_folder, tmp_path):
-    weights = load_file(copied(vilt_folder, tmp_path) / "model.safetensors")
-    small = {name: each * 1e-3 for name, each in weights.items() if "embeddings" in name}
-    save_file(weights | small, tmp_path / "model.safetensors", {"format": "pt"})
-    loaded = vilt.load(entry("vilt"), tmp_path, "cpu")
-    ours = loaded.embed(TEXTS, PICTURES)
-    for layer in loaded.network.vilt.encoder.layer:
-        layer.layernorm_before.eps = 1e-12
-    assert np.abs(loaded.embed(TEXTS, PICTURES) - ours).max() > 1e-2
-
-
-def test_vilts_decoder_is_a_matrix_of_its_own_where_the_file_has_one(our_vilt, vilt_folder):
-    file = load_file(vilt_folder / "model.safetensors")
-    words = "vilt.embeddings.text_embeddings.word_embeddings.weight"
-    network = our_vilt.network
-    assert not torch.equal(file[words], file["mlm_score.decoder.weight"])
-    assert torch.equal(network.get_input_embeddings().weight, file[words])
-    assert torch.equal(network.get_output_embeddings().weight, file["mlm_score.decoder.weight"])
-
-
-def test_a_file_without_a_decoder_means_the_word_embeddings(vilt_folder, tmp_path):
-    copied(vilt_folder, tmp_path, "mlm_score.decoder.weight")
-    network = vilt.load(entry("vilt"), tmp_path, "cpu").network
-    assert network.get_output_embeddings().weight is network.get_input_embeddings().weight
-
-
 def test_the_bias_of_the_words_may_lie_where_older_files_have_it(our_vilt, vilt_folder, tmp_path):
     copied(vilt_folder, tmp_path, "mlm_score.decoder.bias")
     path = tmp_path / "model.safetensors"
@@ -261,6 +235,36 @@ def test_without_a_picture_vilt_reads_the_words_alone(our_vilt, direct_vilt, vil
     assert found[2] == pytest.approx(states[0, 0].numpy(), abs=1e-5)
     with_pictures = our_vilt.embed(TEXTS, PICTURES)
     assert np.abs(found - with_pictures).max() > 0.01
+
+
+def test_flava_has_two_encoders(our_flava):
+    with pytest.raises(runtime.UnknownNameError, match="contrastive"):
+        our_flava.encode_text(["man"], encoder="contrast")
+    assert our_flava.network.image_codebook is None
+
+
+def test_a_picture_is_encoded_once_for_all_its_captions(model, monkeypatch):
+    """In whatever batches; a batch that finds no memory is halved."""
+    expected = model.match(PICTURES, CAPTIONS)
+    encoded, forward, encode = [], model.forward, model.encode
+
+    def noting(visual):
+        encoded.append(len(visual["pixel_values"]))
+        return encode(visual)
+
+    def small(tokens, visual):
+        if len(tokens["input_ids"]) > 1:
+            raise RuntimeError("out of memory")
+        return forward(tokens, visual)
+
+    monkeypatch.setattr(model, "encode", noting)
+    for size in (64, 5):
+        monkeypatch.setattr(model, "batch_size", size)
+        np.testing.assert_allclose(model.match(PICTURES, CAPTIONS), expected, atol=1e-5)
+    assert encoded == [3, 2, 1]
+    monkeypatch.setattr(model, "forward", small)
+    with pytest.warns(UserWarning, match="went on with 1"):
+        np.testing.assert_allclose(model.match(PICTURES, CAPTIONS), expected, atol=1e-5)
 
 
 def test_all_patches_of_a_large_picture_are_kept(our_vilt, vilt_folder, tmp_path, monkeypatch):

@@ -133,8 +133,6 @@ class FairFaceImages(Pictures):
         self.manifest = manifest
         self.in_files = bool((manifest["row"] < 0).all())
 
-    read_ahead = property(lambda self: self.in_files)
-
     def __len__(self) -> int:
         return len(self.manifest)
 

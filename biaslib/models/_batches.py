@@ -3,7 +3,7 @@
 import operator
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from biaslib.runtime import note_batches, progress, unknown_name
 MANY = 4
 """More batches than this have a progress bar."""
 
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 """What PyTorch's errors say, in lower case, when CUDA, MPS or the CPU have no memory left."""
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
@@ -43,9 +43,10 @@ def batch_order(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
 
 def run_in_batches(
     lengths: Sequence[int] | np.ndarray,
-    run: Callable[[np.ndarray], np.ndarray],
+    run: Callable[..., np.ndarray | torch.Tensor],
     batch_size: int,
     label: str = "",
+    load: Callable[[list[np.ndarray]], Iterable[Any]] | None = None,
 ) -> np.ndarray:
     """Run a model over rows of like length together, and put the results back in order.
 
@@ -60,10 +61,15 @@ def run_in_batches(
         (n,), what each row costs, for example its number of tokens; all 1 where rows cost alike.
     run
         Takes the numbers of the rows of a batch, int (b,), and returns their results, (b, ...).
+        Tensors are taken off their device once the next batch is under way.
     batch_size
         Rows a batch, at most.
     label
         What the progress bar says; there is one for more than four batches.
+    load
+        Takes the rows of all batches, in order, and yields for each what ``run`` is given as its
+        second argument, such as the pictures of its rows. Parts of a batch that is halved get that
+        of the whole.
 
     Returns
     -------
@@ -91,42 +97,56 @@ def run_in_batches(
     if not len(lengths):
         raise ValueError("there are no rows to run: the set is empty")
     order = batch_order(lengths)
-    batches = _Batches(order, run, batch_size)
+    batches = _Batches(order, run, batch_size, load)
     results = progress(batches, label, len(order)) if len(order) > MANY * batch_size else batches
-    found = None
+    outputs = None
     for row, result in results:
-        if found is None:
-            found = np.empty((len(order), *result.shape), dtype=result.dtype)
-        found[row] = result
+        if outputs is None:
+            outputs = np.empty((len(order), *result.shape), dtype=result.dtype)
+        outputs[row] = result
     batches.tell(label)
-    return found
+    return outputs
 
 
 class _Batches:
     """Yields (row, result) batch by batch, in smaller batches once memory has run out."""
 
-    def __init__(self, order: np.ndarray, run: Callable, batch_size: int) -> None:
-        self.order, self.run = order, run
+    def __init__(
+        self, order: np.ndarray, run: Callable, batch_size: int, load: Callable | None
+    ) -> None:
+        self.order, self.run, self.load = order, run, load
         self.asked = self.size = batch_size
 
-    def __iter__(self):
-        start = 0
-        while start < len(self.order):
-            rows = self.order[start : start + self.size]
-            results = self._results(rows)
-            if results is None:
-                self._halve(len(rows))
-            else:
-                yield from zip(rows, results, strict=True)
-                start += len(rows)
+    def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
+        under_way = None
+        for rows, result in self._in_turn():
+            if under_way is not None:
+                yield from _rows(*under_way)
+            under_way = rows, result
+        yield from _rows(*under_way)
 
-    def _results(self, rows: np.ndarray) -> np.ndarray | None:
+    def _in_turn(self) -> Iterator[tuple[np.ndarray, np.ndarray | torch.Tensor]]:
+        """Yield the rows of each batch, or part of one, and their results where they are."""
+        planned = [self.order[at : at + self.asked] for at in range(0, len(self.order), self.asked)]
+        inputs = ((each,) for each in self.load(planned)) if self.load else ((),) * len(planned)
+        for batch, loaded in zip(planned, inputs, strict=True):
+            start = 0
+            while start < len(batch):
+                rows = batch[start : start + self.size]
+                result = self._result(rows, *loaded)
+                if result is None:
+                    self._halve(len(rows))
+                else:
+                    yield rows, result
+                    start += len(rows)
+
+    def _result(self, rows: np.ndarray, *loaded: Any) -> np.ndarray | torch.Tensor | None:
         """Return the results of a batch, or None if there was no memory for it.
 
         The error is let go before the next try: its traceback holds on to the tensors of the pass.
         """
         try:
-            return _finite(self.run(rows))
+            return self.run(rows, *loaded)
         except (MemoryError, RuntimeError) as error:
             if not says_no_memory(error):
                 raise
@@ -156,15 +176,30 @@ class _Batches:
             )
 
 
-def _finite(results: np.ndarray) -> np.ndarray:
-    """Refuse numbers of half precision that overflowed."""
+def gather_log_probabilities(logits: torch.Tensor, pairs: np.ndarray) -> torch.Tensor:
+    """Return the log-softmax of logits (m, vocabulary) at q pairs (q, 2) of row and piece: (q,).
+
+    The gathering is done on the device of the logits, so that q numbers leave it and not all.
+
+    Examples
+    --------
+    >>> gather_log_probabilities(torch.zeros(2, 4), np.array([[1, 3]])).round(decimals=2)
+    tensor([-1.3900])
+    """
+    rows, pieces = torch.as_tensor(pairs.T).to(logits.device, non_blocking=True)
+    return logits.float().log_softmax(-1)[rows, pieces]
+
+
+def _rows(rows: np.ndarray, result: np.ndarray | torch.Tensor) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each row with its result; refuse numbers of half precision that overflowed."""
+    results = result.cpu().numpy() if isinstance(result, torch.Tensor) else result
     if _wanted() != "float32" and not np.isfinite(results).all():
         raise FloatingPointError(
             f"the model gave numbers that are not finite with BIASLIB_PRECISION={_wanted()}: "
             "float16 holds none beyond 65,504. Set BIASLIB_PRECISION=float32, or bfloat16 on a "
             "card that has it"
         )
-    return results
+    yield from zip(rows, results, strict=True)
 
 
 def rows_that_fit(device: str, at_least: int, memory: int | None = None) -> int:

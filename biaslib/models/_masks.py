@@ -1,7 +1,7 @@
 """Probabilities of words of one or several pieces at a mask, whatever the model."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -36,13 +36,14 @@ def candidate_log_prob(
     tokens: Sequence[Sequence[int]],
     candidates: Sequence[Sequence[Sequence[int]]],
     mask: int,
-    log_probabilities: Callable[[np.ndarray, list[list[int]]], np.ndarray],
+    log_probabilities: Callable[..., np.ndarray],
     *,
     pieces: str = "chain",
     among: str = "vocabulary",
     limit: int | None = None,
     name: str = "the model",
     batch_size: int = 256,
+    load: Callable[[list[np.ndarray]], Iterable[Any]] | None = None,
 ) -> np.ndarray:
     r"""Return log P(word | rest of the text) for words of one or several word pieces.
 
@@ -68,9 +69,10 @@ def candidate_log_prob(
     mask
         Number of the mask token.
     log_probabilities
-        Takes the numbers of the texts of a batch, (b,), and b rows of tokens with masks; returns
-        the log-softmax over the vocabulary at every mask, row after row and from left to right,
-        (masks, vocabulary).
+        Takes the numbers of the texts of a batch, (b,), b rows of tokens with masks, and q pairs
+        (q, 2) of a mask, counted through all rows from left to right, and a word piece; returns
+        the log-softmax over the vocabulary of each pair, (q,), as
+        :func:`biaslib.models._batches.gather_log_probabilities` does.
     pieces
         ``chain`` or ``mean``.
     among
@@ -80,6 +82,9 @@ def candidate_log_prob(
         Tokens that the model takes, and what an error calls it.
     batch_size
         Rows of tokens a pass. Those of a text come one after the other, the longest text first.
+    load
+        Takes the numbers of the texts of all batches and yields for each what
+        ``log_probabilities`` is given as its fourth argument.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def candidate_log_prob(
 
     Examples
     --------
-    >>> uniform = lambda texts, rows: np.full((sum(row.count(9) for row in rows), 10), -np.log(10))
+    >>> uniform = lambda texts, rows, pairs: np.full(len(pairs), -np.log(10))
     >>> candidate_log_prob([[1, 9, 2]], [[[3], [4, 5]]], 9, uniform).round(2).tolist()
     [[-2.3, -4.61]]
     """
@@ -122,12 +127,16 @@ def candidate_log_prob(
     if limit is not None:
         require_fitting(longest, limit, name, counted="with the masks of the longest candidate")
 
-    def run(batch: np.ndarray) -> np.ndarray:
-        found = log_probabilities(texts[batch], [rows[row] for row in batch])
-        return _read(found, [fillings[passes[row]] for row in batch], queries)
+    def run(batch: np.ndarray, *loaded: Any) -> np.ndarray:
+        pairs, places = _pairs([fillings[passes[row]] for row in batch], queries)
+        answers = np.full(places.shape, np.nan)
+        filled = [rows[row] for row in batch]
+        answers[places] = log_probabilities(texts[batch], filled, pairs, *loaded)
+        return answers
 
     label = f"{name}: {len(rows):,} masked texts"
-    found = run_in_batches(longest[texts], run, batch_size, label)
+    load_texts = load and (lambda planned: load([texts[batch] for batch in planned]))
+    found = run_in_batches(longest[texts], run, batch_size, label, load_texts)
     read = np.full((len(tokens), len(fillings), found.shape[1]), np.nan)
     read[texts, passes] = found
     scores = np.take_along_axis(_scores(read, terms, pieces), words, axis=1)
@@ -182,15 +191,16 @@ def _filled(text: Sequence[int], mask: int, filling: Filling) -> list[int]:
     return [*text[:place], *filling.pieces, *[mask] * filling.n_masks, *text[place + 1 :]]
 
 
-def _read(found: np.ndarray, fillings: list[Filling], queries: Queries) -> np.ndarray:
-    """Return the answers of each row, (b, most questions), NaN where a pass is asked fewer."""
-    most = max(map(len, queries.values()))
-    answers = np.full((len(fillings), most), np.nan)
+def _pairs(fillings: list[Filling], queries: Queries) -> tuple[np.ndarray, np.ndarray]:
+    """Return the (mask, piece) pairs that b rows are asked, and their places, (b, most queries)."""
     starts = np.cumsum([0, *[filling.n_masks for filling in fillings]])
-    for row, (filling, start) in enumerate(zip(fillings, starts, strict=False)):
-        masks, asked = np.array(list(queries[filling])).T
-        answers[row, : len(asked)] = found[start + masks, asked]
-    return answers
+    pairs = [
+        (start + query.mask, query.piece)
+        for filling, start in zip(fillings, starts, strict=False)
+        for query in queries[filling]
+    ]
+    n_queries = np.array([len(queries[filling]) for filling in fillings])
+    return np.array(pairs), np.arange(max(map(len, queries.values()))) < n_queries[:, None]
 
 
 def _scores(read: np.ndarray, terms, pieces: str) -> np.ndarray:

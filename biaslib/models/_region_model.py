@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from biaslib.models.fusion import FusionModel, Mask
-from biaslib.models.images import Pictures, ReadAhead, pictures
+from biaslib.models.images import Pictures, pictures
 from biaslib.models.regions import NothingFoundError, RegionFeatures, SharedRegions
 from biaslib.runtime import Store
 
@@ -186,14 +186,11 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
     shown = pictures(images)
     key = {"model": detector.name, "revision": detector.revision, "output": "regions"}
 
-    store = store or Store()
-    ahead = ReadAhead(shown, store.missing(key, shown.ids) if len(shown) else [])
-
     def look(which: list[int]) -> np.ndarray:
-        return _packed(detector.regions(ahead.part(which), words=None))
+        return _packed(detector.regions(shown.part(which), words=None))
 
     on_cuda = str(getattr(detector, "device", "cpu")).startswith("cuda")
-    rows = store.rows(key, shown.ids, look, SHARD_ON_CUDA if on_cuda else SHARD)
+    rows = (store or Store()).rows(key, shown.ids, look, SHARD_ON_CUDA if on_cuda else SHARD)
     found = detector.with_persons(_unpacked(rows))
     _require_regions(found, shown, detector.name)
     return found

@@ -14,7 +14,7 @@ Language Representation Learning with Momentum Distillation*. The network:
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,18 @@ from biaslib.models._entries import Entry
 from biaslib.models._networks import read_network_and_tokenizer
 from biaslib.models._pixels import PixelModel
 from biaslib.models._tokens import Tokens
+from biaslib.models._transforms import ImageTransform
 from biaslib.models._words import listed
 from biaslib.models.capabilities import EMBED_WITH_IMAGES, ENCODE, FILL_WITH_IMAGES, MATCH
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.networks import albef as networks
 
-__all__ = ["Albef", "AlbefProcessor", "load", "plain_caption"]
+__all__ = ["Albef", "load", "plain_caption"]
 
 
-class AlbefProcessor:
-    """Prepares pictures as the authors do for scoring: resized to a square, bicubic, not cut.
+@dataclass(frozen=True)
+class Squared:
+    """Resizes a picture, uint8 (h, w, 3), as the authors do for scoring: to a square, not cut.
 
     Parameters
     ----------
@@ -43,19 +45,20 @@ class AlbefProcessor:
         Pixels along one side.
     """
 
-    def __init__(self, side: int) -> None:
-        self.side = side
+    side: int
 
-    def __call__(self, images: Sequence[np.ndarray], return_tensors: str = "np") -> dict:
-        """Return pixel_values (n, 3, side, side) of pictures, uint8 (h, w, 3)."""
-        return {"pixel_values": np.stack([self._one(each) for each in images])}
-
-    def _one(self, picture: np.ndarray) -> np.ndarray:
+    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
+        """Return pixel_values, uint8 (3, side, side)."""
         image = Image.fromarray(np.asarray(picture))
         image = image.resize((self.side, self.side), Image.Resampling.BICUBIC)
-        shares = np.asarray(image, dtype=np.float32) / 255
-        means, stds = (np.float32(each) for each in (networks.PIXEL_MEANS, networks.PIXEL_STDS))
-        return ((shares - means) / stds).transpose(2, 0, 1)
+        return {"pixel_values": np.asarray(image).transpose(2, 0, 1)}
+
+
+def transform(side: int) -> ImageTransform:
+    """Return how pictures are prepared: squares, less the means, over the standard deviations."""
+    pairs = list(zip(networks.PIXEL_MEANS, networks.PIXEL_STDS, strict=True))
+    scale, shift = (1 / (255 * std) for _, std in pairs), (-mean / std for mean, std in pairs)
+    return ImageTransform(Squared(side), tuple(scale), tuple(shift))
 
 
 def plain_caption(text: str) -> str:
@@ -90,8 +93,8 @@ class Albef(PixelModel):
     """
 
     def __init__(self, network, tokenizer, name: str, revision: str, device: str):
-        processor = AlbefProcessor(network.config.image_size)
-        super().__init__(network, tokenizer, processor, name, revision, device)
+        prepared = transform(network.config.image_size)
+        super().__init__(network, tokenizer, prepared, name, revision, device)
         self.scale = 1 / float(network.temp.detach())
         masks = {FILL_WITH_IMAGES} if network.config.masked_words else set()
         self.capabilities = frozenset({EMBED_WITH_IMAGES, ENCODE, MATCH} | masks)
@@ -111,9 +114,14 @@ class Albef(PixelModel):
         plain = None if words is None else [plain_caption(word) for word in words]
         return super().embed(texts, images, level, plain, **options)
 
+    def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the states of pictures and their patches."""
+        return {"image": self.network.encode_image(visual["pixel_values"])}
+
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch."""
-        fused = self.network(**tokens, images=visual["pixel_values"])
+        text = self.network.encode_text(**tokens)
+        fused = self.network.fuse(text, tokens["attention_mask"], visual["image"])
         logits = self.network.match_logits(fused)
         return Output(fused, match=logits[:, networks.MATCH] - logits[:, 1 - networks.MATCH])
 
@@ -121,7 +129,7 @@ class Albef(PixelModel):
         """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
         return self.network.word_logits(states)
 
-    def encode_text(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+    def encode_text(self, texts: Sequence[str], batch_size: int | None = None) -> np.ndarray:
         """Return one unit vector a text, (n, d), float32.
 
         Parameters
@@ -142,7 +150,7 @@ class Albef(PixelModel):
 
         return self.vectors_of_texts(texts, read, batch_size)
 
-    def encode_image(self, images: Any, batch_size: int = 64) -> np.ndarray:
+    def encode_image(self, images: Any, batch_size: int | None = None) -> np.ndarray:
         """Return one unit vector a picture, (n, d), float32.
 
         Parameters

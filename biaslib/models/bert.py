@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import autocast
+from biaslib.models._batches import autocast, gather_log_probabilities
 from biaslib.models._entries import Entry
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._networks import read_network
@@ -132,16 +132,16 @@ class Bert(TextEncoder):
         require_known_words(self.tokenizer, texts, self.name)
 
     @torch.inference_mode()
-    def _log_probabilities(self, _, tokens: list[list[int]]) -> np.ndarray:
-        """Return the log-softmax over the vocabulary at every mask, (masks, vocabulary)."""
+    def _log_probabilities(self, _, tokens: list[list[int]], pairs: np.ndarray) -> np.ndarray:
+        """Return the log-softmax over the vocabulary at pairs of a mask and a piece, (q,)."""
         ids, real = (
             torch.as_tensor(each, device=self.device)
             for each in padded(tokens, self.tokenizer.pad_token_id)
         )
         with autocast(self.device):
             logits = self.masked_lm(input_ids=ids, attention_mask=real.long()).logits
-        at_masks = logits[ids == self.tokenizer.mask_token_id].float()
-        return at_masks.log_softmax(-1).cpu().numpy().astype(np.float64)
+        at_masks = logits[ids == self.tokenizer.mask_token_id]
+        return gather_log_probabilities(at_masks, pairs).cpu().numpy()
 
 
 def load(entry: Entry, folder: Path, device: str) -> Bert:

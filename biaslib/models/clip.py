@@ -14,7 +14,6 @@ What differs between them, and is seen to here:
 """
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ import transformers
 from biaslib.models._entries import Entry
 from biaslib.models._folders import revision_of
 from biaslib.models._networks import lowered, read_network, read_tokenizer
-from biaslib.models._pixels import OnePicture, read_image_processor
+from biaslib.models._transforms import of_processor, read_image_processor
 from biaslib.models._words import (
     TRIED,
     require_embedded,
@@ -104,9 +103,8 @@ def encoder_of(
     def encode_texts(batch: list[str]) -> torch.Tensor:
         return _vectors(model.get_text_features(**texts.inputs(batch).to(device)))
 
-    def encode_images(batch: Sequence) -> torch.Tensor:
-        inputs = {key: torch.as_tensor(each).to(device) for key, each in _stacked(batch).items()}
-        return _vectors(model.get_image_features(**inputs))
+    def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return _vectors(model.get_image_features(**batch))
 
     return ContrastiveEncoder(
         encode_texts,
@@ -115,7 +113,7 @@ def encoder_of(
         name,
         revision,
         bias=float(getattr(model, "logit_bias", torch.zeros(1)).detach()),
-        prepare=OnePicture(processor, whole=True),
+        transform=of_processor(processor, names=()),
         token_counts=texts.token_counts,
         device=device,
     )
@@ -159,12 +157,6 @@ class Texts:
         full = {"padding": "max_length", "max_length": self.limit, "return_tensors": "pt"}
         padded = self.tokenizer(texts, **full)
         return transformers.BatchEncoding({"input_ids": padded["input_ids"]})
-
-
-def _stacked(batch: Sequence) -> dict[str, np.ndarray]:
-    if isinstance(batch[0], dict):
-        return {name: np.stack([image[name] for image in batch]) for name in batch[0]}
-    return {"pixel_values": np.asarray(batch)}
 
 
 def _vectors(output: Any) -> torch.Tensor:

@@ -1,17 +1,18 @@
 """Dual encoders: texts and images in one space."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models._batches import autocast, rows_that_fit, run_in_batches
 from biaslib.models._checkpoints import require_told_apart
+from biaslib.models._transforms import SIZES, ImageBatch, ImageTransform, image_batches
 from biaslib.models._words import TRIED, listed
 from biaslib.models.capabilities import ENCODE
-from biaslib.models.images import Ahead, pictures
+from biaslib.models.images import pictures
 
 __all__ = ["ContrastiveEncoder", "tried_out", "unit_vectors"]
 
@@ -24,7 +25,7 @@ class ContrastiveEncoder:
     encode_batch_of_texts
         A list of texts -> tensor (n, d).
     encode_batch_of_images
-        A list of what ``prepare`` made of images -> tensor (n, d).
+        Tensors by name, n rows each, as ``transform`` makes them of images -> tensor (n, d).
     scale
         What the model multiplies cosines with, exp(logit scale).
     name, revision
@@ -32,9 +33,8 @@ class ContrastiveEncoder:
     bias
         What the model adds to scaled cosines before it takes their sigmoid; 0 for models that
         compare captions by a softmax.
-    prepare
-        A picture, uint8 (height, width, 3) -> what the model takes of it, made by worker
-        processes.
+    transform
+        What is done to pictures before the model takes them.
     token_counts
         Texts -> the tokens of each, (n,), which puts texts of like length together, and raises an
         error if a text is longer than the model takes.
@@ -53,18 +53,18 @@ class ContrastiveEncoder:
         revision: str,
         *,
         bias: float,
-        prepare: Callable,
+        transform: ImageTransform,
         token_counts: Callable,
         device: str,
     ) -> None:
         self.encode_batch_of_texts = encode_batch_of_texts
         self.encode_batch_of_images = encode_batch_of_images
-        self.prepare, self.token_counts = prepare, token_counts
+        self.transform, self.token_counts = transform, token_counts
         self.scale, self.bias = scale, bias
         self.name, self.revision = name, revision
         self.device = device
 
-    def encode_text(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+    def encode_text(self, texts: Sequence[str], batch_size: int | None = None) -> np.ndarray:
         """Return one unit vector a text, (n, d), float32.
 
         Parameters
@@ -72,7 +72,8 @@ class ContrastiveEncoder:
         texts
             n texts.
         batch_size
-            Texts a forward pass. It is halved if memory does not suffice.
+            Texts a forward pass: 256, or more on a card with the memory for it. It is halved if
+            memory does not suffice.
 
         Raises
         ------
@@ -87,13 +88,14 @@ class ContrastiveEncoder:
             raise ValueError("there are no texts to encode: the set is empty")
         lengths = self.token_counts(texts)
 
-        def run(rows: np.ndarray) -> np.ndarray:
+        def run(rows: np.ndarray) -> torch.Tensor:
             batch = [texts[row] for row in rows]
             return unit_vectors(self.device, self.encode_batch_of_texts, batch)
 
-        return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
+        size = batch_size or rows_that_fit(self.device, 256)
+        return run_in_batches(lengths, run, size, f"{self.name}: {len(texts):,} texts")
 
-    def encode_image(self, images: Any, batch_size: int = 128) -> np.ndarray:
+    def encode_image(self, images: Any, batch_size: int | None = None) -> np.ndarray:
         """Return one unit vector an image, (n, d), float32.
 
         Parameters
@@ -102,25 +104,41 @@ class ContrastiveEncoder:
             As :func:`biaslib.models.images.pictures` takes them: paths, PIL images, uint8 arrays
             (height, width, 3), one array of many, or a frame of planted scenes.
         batch_size
-            Images a forward pass. It is halved if memory does not suffice.
+            Images a forward pass: 128, or more on a card with the memory for it. It is halved if
+            memory does not suffice.
 
         Raises
         ------
         ValueError
-            If there are no images.
+            If there are no images, or they come out of the image processor in different sizes.
         ImageError
             If a file cannot be used; the message names it.
         """
-        found = pictures(images)
-        if not len(found):
-            raise ValueError("there are no images to encode: the set is empty")
-        ahead = Ahead(found, self.prepare, np.arange(len(found)))
+        size = batch_size or rows_that_fit(self.device, 128)
+        return vectors_of_images(self, images, self.encode_batch_of_images, size)
 
-        def run(batch: np.ndarray) -> np.ndarray:
-            return unit_vectors(self.device, self.encode_batch_of_images, ahead(batch))
 
-        label = f"{self.name}: {len(found):,} images"
-        return run_in_batches(np.ones(len(found)), run, batch_size, label)
+def vectors_of_images(model: Any, images: Any, encode: Callable, batch_size: int) -> np.ndarray:
+    """Return one unit vector an image, (n, d), of a model with a ``transform`` and a ``device``.
+
+    ``encode`` takes tensors by name, as the transform makes them.
+    """
+    shown = pictures(images)
+
+    def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
+        return image_batches(shown, model.transform, planned, model.device)
+
+    def run(batch: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
+        inputs = loaded.of(batch)
+        if SIZES in inputs:
+            raise ValueError(
+                f"{model.name} takes pictures of one size, and its image processor makes them of "
+                "different ones; have preprocessor_config.json resize both sides, or crop"
+            )
+        return unit_vectors(model.device, encode, inputs)
+
+    label = f"{model.name}: {len(shown):,} images"
+    return run_in_batches(np.ones(len(shown)), run, batch_size, label, load)
 
 
 def tried_out(encoder: ContrastiveEncoder, folder: Path) -> ContrastiveEncoder:
@@ -136,15 +154,15 @@ def tried_out(encoder: ContrastiveEncoder, folder: Path) -> ContrastiveEncoder:
         return encoder
     noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)
     seen = encoder.encode_image(noise)
-    read = unit_vectors(encoder.device, encoder.encode_batch_of_texts, list(TRIED))
+    read = unit_vectors(encoder.device, encoder.encode_batch_of_texts, list(TRIED)).cpu().numpy()
     require_told_apart(seen, folder, "preprocessor_config.json")
     require_told_apart(read, folder, "tokenizer.json")
     return encoder
 
 
 @torch.inference_mode()
-def unit_vectors(device: str, encode: Callable[[Any], torch.Tensor], batch: Any) -> np.ndarray:
+def unit_vectors(device: str, encode: Callable[[Any], torch.Tensor], batch: Any) -> torch.Tensor:
     """Return what an encoder makes of a batch on a device, (n, d), each row of length 1."""
     with autocast(device):
         vectors = encode(batch)
-    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+    return torch.nn.functional.normalize(vectors.float(), dim=-1)

@@ -70,15 +70,30 @@ class Flava(PixelModel):
         self.capabilities = self.capabilities - lacking | {ENCODE, UNIMODAL}
         self.scale = float(network.flava.logit_scale.detach().exp())
 
+    def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the states of pictures as the encoder that reads both takes them.
+
+        They are those before the last layer norm, as in transformers.
+        """
+        if not visual:
+            return {}
+        flava = self.network.flava
+        output = flava.image_model(visual["pixel_values"], output_hidden_states=True)
+        return {"image": flava.image_to_mm_projection(output.hidden_states[-1])}
+
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the encoders that the input needs on a batch."""
+        flava = self.network.flava
+        output = flava.text_model(**tokens, output_hidden_states=bool(visual))
         if not visual:
-            return Output(self.network.flava.text_model(**tokens).last_hidden_state)
-        output = self.network.flava(**tokens, pixel_values=visual["pixel_values"])
-        both = output.multimodal_embeddings
+            return Output(output.last_hidden_state)
+        image, attended = visual["image"], tokens["attention_mask"]
+        pair = torch.cat([image, flava.text_to_mm_projection(output.hidden_states[-1])], dim=1)
+        n_image = image.shape[1] + int(flava.multimodal_model.use_cls_token)
+        attended = torch.cat([attended.new_ones(len(image), n_image), attended], dim=1)
+        both = flava.multimodal_model(pair, attention_mask=attended).last_hidden_state
         logits = self.network.itm_head(both)
-        text = both[:, -tokens["input_ids"].shape[1] :]
-        return Output(text, match=logits[:, 1] - logits[:, 0])
+        return Output(both[:, n_image:], match=logits[:, 1] - logits[:, 0])
 
     def mask_log_prob(
         self,
@@ -100,7 +115,7 @@ class Flava(PixelModel):
         return self._words(states)
 
     def encode_text(
-        self, texts: Sequence[str], encoder: str = "contrastive", batch_size: int = 256
+        self, texts: Sequence[str], encoder: str = "contrastive", batch_size: int | None = None
     ) -> np.ndarray:
         """Return one unit vector a text, (n, d), float32.
 
@@ -128,7 +143,7 @@ class Flava(PixelModel):
         return self.vectors_of_texts(texts, read, batch_size)
 
     def encode_image(
-        self, images: Any, encoder: str = "contrastive", batch_size: int = 64
+        self, images: Any, encoder: str = "contrastive", batch_size: int | None = None
     ) -> np.ndarray:
         """Return one unit vector a picture, (n, d), float32.
 

@@ -5,16 +5,22 @@ batches and the places to read from are the same for all and are here.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from biaslib.models._batches import autocast, batch_order, rows_that_fit, run_in_batches
+from biaslib.models._batches import (
+    autocast,
+    gather_log_probabilities,
+    rows_that_fit,
+    run_in_batches,
+)
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, places_of, tokenized
+from biaslib.models._transforms import ImageBatch, different, selected
 from biaslib.models._words import (
     listed,
     require_embedded,
@@ -84,8 +90,8 @@ class FusionModel(ABC):
     """Texts with images: embeddings, masked words, and how well a caption fits.
 
     A family has a subclass that says how images are prepared (:meth:`prepare`), what the network
-    takes of them (:meth:`visual`), how it is called (:meth:`forward`) and what its masked-word
-    head gives (:meth:`word_logits`).
+    takes of them (:meth:`visual`), what it makes of them alone (:meth:`encode`), how it is called
+    (:meth:`forward`) and what its masked-word head gives (:meth:`word_logits`).
 
     Parameters
     ----------
@@ -118,37 +124,54 @@ class FusionModel(ABC):
 
     @abstractmethod
     def prepare(self, images: Any) -> Any:
-        """Return images in a form that has a length and that :meth:`visual` takes rows of.
+        """Return images in a form that has a length, and of which rows can be taken.
 
         ``None`` stands for no image, where the family allows it; a ``ValueError`` says where it
         does not.
         """
 
-    def ahead(self, prepared: Any, rows: np.ndarray) -> Any:
-        """Return prepared images, knowing in which order :meth:`visual` will ask for their rows.
-
-        A family that decodes images while the network runs starts here; others leave this as it
-        is. The same row may follow itself, and rows of a batch that found no memory come again.
-        """
-        return prepared
-
-    @abstractmethod
     def visual(self, prepared: Any, rows: np.ndarray, mask: Mask | None) -> dict[str, torch.Tensor]:
         """Return what the network takes of some images, on any device.
 
         Parameters
         ----------
         prepared
-            What :meth:`ahead` returned; ``None`` for no images.
+            Rows of what :meth:`prepare` returned; ``None`` for no images.
         rows
-            (n,), which image goes with each text of the batch.
+            (n,), which of them.
         mask
             What to hide.
         """
+        raise NotImplementedError
+
+    def load(
+        self, prepared: Any, planned: Sequence[np.ndarray], mask: Mask | None
+    ) -> Iterator[ImageBatch]:
+        """Yield what the network takes of the images of each batch, on its device.
+
+        Parameters
+        ----------
+        prepared
+            What :meth:`prepare` returned; ``None`` for no images.
+        planned
+            The numbers of the images of each batch, which may repeat.
+        mask
+            What to hide.
+        """
+        for batch in planned:
+            images = different(batch)
+            part = None if prepared is None else prepared[images]
+            visual = self.visual(part, np.arange(len(images)), mask)
+            yield ImageBatch(images, self._on_device(visual))
+
+    def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return what is made of images before a text is read: once for all texts of an image."""
+        return visual
 
     @abstractmethod
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
-        """Run the network on a batch: ``tokens`` holds input_ids and attention_mask."""
+        """Run the network on n texts: ``tokens`` holds input_ids and attention_mask, and ``visual``
+        the n rows of :meth:`encode` that go with them."""
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """Return the masked-word head's logits for states (n, d): (n, vocabulary).
@@ -206,7 +229,7 @@ class FusionModel(ABC):
         places = places_of(rows, words) if contextual else np.zeros(len(rows), dtype=int)
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            return at(output.text, places[batch])
+            return at(output.text, range(len(batch)), places[batch])
 
         prepared = self._prepared(images, len(rows))
         return self._run(rows, prepared, read, mask=mask)
@@ -258,14 +281,19 @@ class FusionModel(ABC):
         words = word_pieces(self.tokenizer, candidates, texts, self.name)
         rows = self._tokens([with_mask(text, self.tokenizer) for text in texts])
         prepared = self._prepared(images, len(rows))
-        prepared = self.ahead(prepared, batch_order([len(row.ids) for row in rows]))
+        images_of, load = self._loading(prepared, np.arange(len(rows)))
         mask = self.tokenizer.mask_token_id
 
-        def log_probabilities(batch: np.ndarray, filled: list[list[int]]) -> np.ndarray:
-            def at_masks(output: Output, ids: torch.Tensor) -> torch.Tensor:
-                return self.word_logits(output.text[ids == mask]).float().log_softmax(-1)
+        def log_probabilities(
+            batch: np.ndarray, filled: list[list[int]], pairs: np.ndarray, loaded: ImageBatch
+        ) -> np.ndarray:
+            places = np.nonzero(padded(filled, self.tokenizer.pad_token_id)[0] == mask)
 
-            return self._read(filled, prepared, batch, at_masks).astype(np.float64)
+            def at_masks(output: Output) -> torch.Tensor:
+                states = at(output.text, *places)
+                return gather_log_probabilities(self.word_logits(states), pairs)
+
+            return self._read(filled, loaded, images_of[batch], at_masks).cpu().numpy()
 
         return candidate_log_prob(
             [row.ids for row in rows],
@@ -277,6 +305,7 @@ class FusionModel(ABC):
             limit=self.max_tokens,
             name=self.name,
             batch_size=self.batch_size,
+            load=load,
         )
 
     def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
@@ -325,39 +354,55 @@ class FusionModel(ABC):
     ) -> np.ndarray:
         """Run the network over texts of like length together; ``read`` picks what is wanted.
 
-        Captions of one image count as long as the longest of them, so that they stay together.
+        Captions of one image count as long as the longest of them, so that they stay together, and
+        a batch ends with the last of an image's captions.
         """
         of_image = np.arange(len(rows)) if of_image is None else of_image
-        longest = np.zeros(of_image.max() + 1, dtype=int)
-        np.maximum.at(longest, of_image, [len(row.ids) for row in rows])
-        lengths = longest[of_image]
-        prepared = self.ahead(prepared, of_image[batch_order(lengths)])
+        n_captions = len(rows) // (of_image.max() + 1)
+        longest = np.array([len(row.ids) for row in rows]).reshape(-1, n_captions).max(axis=1)
+        images_of, load = self._loading(prepared, of_image, mask)
 
-        def run(batch: np.ndarray) -> np.ndarray:
+        def run(batch: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
             ids = [rows[i].ids for i in batch]
-            return self._read(
-                ids, prepared, of_image[batch], lambda output, _: read(output, batch), mask
-            )
+            return self._read(ids, loaded, images_of[batch], lambda output: read(output, batch))
 
-        return run_in_batches(lengths, run, self.batch_size, f"{self.name}: {len(rows):,} texts")
+        size = self.batch_size - self.batch_size % n_captions or self.batch_size
+        label = f"{self.name}: {len(rows):,} texts"
+        return run_in_batches(longest[of_image], run, size, label, load)
+
+    def _loading(
+        self, prepared: Any, of_image: np.ndarray, mask: Mask | None = None
+    ) -> tuple[np.ndarray, Callable[[list[np.ndarray]], Iterator[ImageBatch]]]:
+        """Return the image of each text, and what yields those of each batch of texts."""
+        if isinstance(prepared, SharedRegions):
+            prepared, of_image = prepared.whole, prepared.rows[of_image]
+
+        def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
+            return self.load(prepared, [of_image[batch] for batch in planned], mask)
+
+        return of_image, load
 
     @torch.inference_mode()
     def _read(
         self,
         ids: Sequence[Sequence[int]],
-        prepared: Any,
+        loaded: ImageBatch,
         images: np.ndarray,
-        read: Callable[[Output, torch.Tensor], torch.Tensor],
-        mask: Mask | None = None,
-    ) -> np.ndarray:
-        """Run the network on a batch; ``read`` takes its output and the tokens as one tensor."""
-        if isinstance(prepared, SharedRegions):
-            prepared, images = prepared.whole, prepared.rows[images]
+        read: Callable[[Output], torch.Tensor],
+    ) -> torch.Tensor:
+        """Run the network on texts with images, and return what ``read`` takes of its output."""
         tokens = self._on_device(self._padded(ids))
-        visual = self._on_device(self.visual(prepared, images, mask))
+        row_of = {image: row for row, image in enumerate(dict.fromkeys(images.tolist()))}
+        rows = [row_of[image] for image in images.tolist()]
         with autocast(self.device):
-            found = read(self.forward(tokens, visual), tokens["input_ids"])
-        return found.float().cpu().numpy()
+            return read(self.outputs(tokens, loaded.of(list(row_of)), rows)).float()
+
+    def outputs(
+        self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor], rows: Sequence[int]
+    ) -> Output:
+        """Run the network on n texts; ``rows`` says which of the images goes with each."""
+        n_images = max(rows) + 1
+        return self.forward(tokens, selected(self.encode(visual), rows, n_images))
 
     def _padded(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         """Return rows of tokens as the network takes them: input_ids and attention_mask."""
@@ -368,7 +413,7 @@ class FusionModel(ABC):
         }
 
     def _on_device(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {name: each.to(self.device) for name, each in inputs.items()}
+        return {name: each.to(self.device, non_blocking=True) for name, each in inputs.items()}
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         texts = listed(texts)
@@ -391,6 +436,7 @@ class FusionModel(ABC):
         return prepared
 
 
-def at(states: torch.Tensor, places: np.ndarray) -> torch.Tensor:
-    """Return the state at one place of every row: (n, tokens, d) -> (n, d)."""
-    return states[torch.arange(len(places)), torch.as_tensor(places)]
+def at(states: torch.Tensor, rows: Sequence[int], places: Sequence[int]) -> torch.Tensor:
+    """Return the states at q places of rows: (n, tokens, d) -> (q, d)."""
+    index = torch.as_tensor(np.stack([rows, places])).to(states.device, non_blocking=True)
+    return states[index[0], index[1]]

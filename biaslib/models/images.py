@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import sys
 import warnings
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
     from biaslib.models.regions import RegionFeatures, SharedRegions
 
 __all__ = [
-    "Ahead",
-    "Decoded",
     "ImageError",
     "Pictures",
-    "ReadAhead",
     "WithRegions",
     "check_images",
     "loaded",
     "open_image",
     "opened",
     "pictures",
+    "prefetched",
+    "reader_id",
+    "with_shared_regions",
 ]
 
 CHUNK = 16
@@ -41,8 +42,8 @@ CHUNK = 16
 FEW = 256
 """Up to so many pictures, starting workers takes longer than they save."""
 
-KEPT = 2 * 2**30
-"""Bytes of decoded pictures that :class:`Decoded` keeps."""
+MOST_WORKERS = 16
+"""Worker processes beyond which a card has long waited for something else."""
 
 FORKS = sys.platform == "linux"
 """Whether workers are forked, which starts them fast and asks nothing of the calling script."""
@@ -151,13 +152,14 @@ def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
     """
     paths = [Path(path) for path in paths]
     rows = np.arange(len(paths))
-    outcomes = _outcomes(_Files(paths), _nothing, rows)
-    found = [
+    chunks = prefetched(ImageList(paths), _nothing, _chunks(rows), collate=None)
+    outcomes = itertools.chain.from_iterable(chunks)
+    problems = [
         {"row": row, "path": str(paths[row]), "problem": str(outcome)}
         for row, outcome in enumerate(progress(outcomes, "images", len(paths)))
         if isinstance(outcome, ImageError)
     ]
-    return pandas.DataFrame(found, columns=["row", "path", "problem"])
+    return pandas.DataFrame(problems, columns=["row", "path", "problem"])
 
 
 class Pictures(ABC):
@@ -169,15 +171,12 @@ class Pictures(ABC):
     source = ""
     """What made of the pictures what a model reads, if not the model itself, for a store."""
 
-    read_ahead = True
-    """Whether single pictures can be read ahead of a model, by workers."""
-
     has_regions = False
     """Whether the pictures know their regions, and need no detector."""
 
     @functools.cached_property
-    def found(self) -> dict[str, "RegionFeatures"]:
-        """Regions of all pictures, by what found them: see :func:`read_once`."""
+    def shared_regions(self) -> dict[str, "RegionFeatures"]:
+        """Regions of all pictures, by what found them: see :func:`with_shared_regions`."""
         return {}
 
     @abstractmethod
@@ -212,7 +211,7 @@ class Pictures(ABC):
         take another picture for the same, or the same for another, when files are moved or
         written anew. Within a process a file is hashed once, unless its size or date changes.
         """
-        chunks = [range(i, min(i + CHUNK, len(self))) for i in range(0, len(self), CHUNK)]
+        chunks = _chunks(range(len(self)))
         return [_pixels_hash(picture) for rows in chunks for picture in self.part(rows)]
 
 
@@ -255,10 +254,10 @@ def pictures(images: Any) -> Pictures:
     items = list(images)
     for row, item in enumerate(items):
         _check_item(row, item)
-    return _Files(items)
+    return ImageList(items)
 
 
-class _Files(Pictures):
+class ImageList(Pictures):
     """Paths, PIL images and arrays, in any mixture; files are opened when they are asked for."""
 
     def __init__(self, items: list, numbers: Sequence[int] | None = None) -> None:
@@ -278,7 +277,7 @@ class _Files(Pictures):
             return np.array(_as_seen(item))
 
     def part(self, rows: Sequence[int]) -> Pictures:
-        return _Files([self.items[row] for row in rows], [self.numbers[row] for row in rows])
+        return ImageList([self.items[row] for row in rows], [self.numbers[row] for row in rows])
 
     def name(self, row: int) -> str:
         item = self.items[row]
@@ -292,31 +291,7 @@ class _Files(Pictures):
         ]
 
 
-class _Rows(Pictures):
-    """Some rows of other pictures, which go on deciding how they are read."""
-
-    def __init__(self, images: Any, rows: Sequence[int] | None = None) -> None:
-        self.whole = pictures(images)
-        self.rows = list(range(len(self.whole)) if rows is None else rows)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, row: int) -> np.ndarray:
-        return self.whole[self.rows[row]]
-
-    def part(self, rows: Sequence[int]) -> Pictures:
-        return self.whole.part([self.rows[row] for row in rows])
-
-    def name(self, row: int) -> str:
-        return self.whole.name(self.rows[row])
-
-    @functools.cached_property
-    def ids(self) -> list[str]:
-        return [self.whole.ids[row] for row in self.rows]
-
-
-class WithRegions(_Rows):
+class WithRegions(Pictures):
     """Pictures whose regions are known: from a file, or found before.
 
     Parameters
@@ -336,21 +311,37 @@ class WithRegions(_Rows):
         images: Any,
         read: Callable[[Sequence[int]], "RegionFeatures | SharedRegions"],
         source: str,
-        rows: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(images, rows)
-        self.read, self.source = read, source
+        self.whole, self.read, self.source = pictures(images), read, source
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.whole[row]
 
     def part(self, rows: Sequence[int]) -> "WithRegions":
         """Return the pictures of some rows."""
-        return WithRegions(self.whole, self.read, self.source, [self.rows[row] for row in rows])
+        rows = list(rows)
+        return WithRegions(
+            self.whole.part(rows), lambda which: self.read([rows[at] for at in which]), self.source
+        )
+
+    def name(self, row: int) -> str:
+        """Return what an error calls a picture."""
+        return self.whole.name(row)
+
+    @property
+    def ids(self) -> list[str]:
+        """What each picture is called in a store."""
+        return self.whole.ids
 
     def regions(self) -> "RegionFeatures | SharedRegions":
         """Return the regions of all pictures."""
-        return self.read(self.rows)
+        return self.read(range(len(self)))
 
 
-def read_once(model: Any, images: Any) -> Pictures:
+def with_shared_regions(model: Any, images: Any) -> Pictures:
     """Return pictures whose regions, if a model reads those, are found once for all their parts.
 
     They are kept with the pictures: another model that reads the same ones finds them there.
@@ -362,134 +353,26 @@ def read_once(model: Any, images: Any) -> Pictures:
     images
         In any form of the package's.
     """
-    shown = pictures(images)
-    if not hasattr(model, "regions_of") or isinstance(shown, WithRegions):
-        return shown
-    source = read_by(model, shown)
+    whole = pictures(images)
+    if not hasattr(model, "regions_of") or isinstance(whole, WithRegions):
+        return whole
+    source = reader_id(model, whole)
 
     def read(rows: Sequence[int]) -> "SharedRegions":
         from biaslib.models.regions import SharedRegions
 
-        if source not in shown.found:
-            shown.found[source] = model.regions_of(shown)
-        return SharedRegions(shown.found[source], np.asarray(rows))
+        if source not in whole.shared_regions:
+            whole.shared_regions[source] = model.regions_of(whole)
+        return SharedRegions(whole.shared_regions[source], np.asarray(rows))
 
-    return WithRegions(shown, read, source)
+    return WithRegions(whole, read, source)
 
 
-def read_by(model: Any, images: Pictures) -> str:
+def reader_id(model: Any, images: Pictures) -> str:
     """Return what stands between pictures and a model: what drew them, or the model's detector."""
     if images.has_regions or not hasattr(model, "regions_of"):
         return images.source
     return f"{images.source}regions of {model.detector.revision}"
-
-
-class Decoded(_Rows):
-    """Pictures that are kept once they have been decoded, up to :data:`KEPT` bytes of them.
-
-    They are kept where :class:`ReadAhead` reads them: several models, or several sets of captions,
-    then share one decoding. Their ids stay those of the files.
-
-    Parameters
-    ----------
-    images
-        In any form of the package's.
-    """
-
-    def __init__(self, images: Any) -> None:
-        super().__init__(images)
-        self.kept: dict[int, np.ndarray] = {}
-        self.n_bytes = 0
-
-    def __getitem__(self, row: int) -> np.ndarray:
-        return self.kept[row] if row in self.kept else self.whole[row]
-
-    def part(self, rows: Sequence[int]) -> Pictures:
-        """Return the pictures of some rows."""
-        return _Rows(self, rows)
-
-    def keep(self, row: int, picture: np.ndarray) -> None:
-        """Keep a picture, if there is room for it."""
-        if row not in self.kept and self.n_bytes + picture.nbytes <= KEPT:
-            self.kept[row] = picture
-            self.n_bytes += picture.nbytes
-
-
-ENDED = object()
-"""What a stream gives that has ended."""
-
-
-class ReadAhead(_Rows):
-    """Pictures that are asked for part by part, and made ahead of the next part by workers.
-
-    What :func:`loaded` gives of the parts comes from one stream over all rows, so that a model
-    which stores its results shard by shard does not wait at the start of each.
-
-    Parameters
-    ----------
-    images
-        In any form of the package's.
-    order
-        The rows in the order in which parts will ask for them. Other rows, and rows asked for again
-        or with another ``prepare``, are read when they are asked for.
-
-    Examples
-    --------
-    >>> ahead = ReadAhead(np.arange(12, dtype=np.uint8).reshape(4, 1, 1, 3), order=[0, 2, 3])
-    >>> for rows in ([0, 2], [3], [1]):
-    ...     part = ahead.part(rows)
-    ...     print([int(each) for each in loaded(part, np.min, range(len(part)))])
-    [0, 6]
-    [9]
-    [3]
-    """
-
-    def __init__(self, images: Any, order: Sequence[int]) -> None:
-        super().__init__(images)
-        self.coming, self.begun = list(dict.fromkeys(order)), 0
-        self.places = {row: at for at, row in enumerate(self.coming)}
-        self.stream: Iterator[Any] | None = None
-        self.prepare: Callable | None = None
-        self.waiting: dict[int, Any] = {}
-
-    def part(self, rows: Sequence[int]) -> Pictures:
-        """Return the pictures of some rows."""
-        return _Rows(self, rows)
-
-    def outcomes(self, prepare: Callable, rows: Sequence[int], **how: Any) -> Iterator[Any]:
-        """Yield what comes of some rows, as :func:`_outcomes` does; ``how`` of the first call."""
-        if self.stream is None:
-            self.prepare, keeps = prepare, isinstance(self.whole, Decoded)
-            made = functools.partial(_with_picture, prepare) if keeps else prepare
-            self.stream = _outcomes(self.whole, made, self.coming, **how)
-        wanted = set(rows)
-        for row in rows:
-            ours = prepare == self.prepare
-            if ours:
-                self._read_up_to(row, wanted)
-            if ours and row in self.waiting:
-                yield self.waiting.pop(row)
-            else:
-                yield from _outcomes(self.whole, prepare, [row], n_workers=0)
-
-    def _read_up_to(self, row: int, wanted: set[int]) -> None:
-        """Read the stream as far as a row, and keep what the same part wants."""
-        while self.begun <= self.places.get(row, -1):
-            number, outcome = self.coming[self.begun], next(self.stream, ENDED)
-            if outcome is ENDED:  # by an error that was raised before
-                self.begun = len(self.coming)
-                return
-            self.begun += 1
-            if isinstance(self.whole, Decoded) and not isinstance(outcome, ImageError):
-                picture, outcome = outcome
-                self.whole.keep(number, picture)
-            if number in wanted:
-                self.waiting[number] = outcome
-
-
-def _with_picture(prepare: Callable, picture: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Return a picture itself and what another function prepares of it."""
-    return picture, prepare(picture)
 
 
 def loaded(
@@ -504,22 +387,51 @@ def loaded(
 
     Parameters
     ----------
+    pictures, prepare, n_workers, few
+        As of :func:`prefetched`, with its errors.
+    rows
+        The numbers of the pictures wanted.
+    chunk
+        Pictures handed to a worker at a time.
+
+    Examples
+    --------
+    >>> two = pictures(np.zeros((2, 4, 6, 3), np.uint8))
+    >>> [each.shape for each in loaded(two, np.transpose, rows=[1, 0])]
+    [(3, 6, 4), (3, 6, 4)]
+    """
+    for batch in prefetched(pictures, prepare, _chunks(rows, chunk), list, n_workers, few):
+        yield from batch
+
+
+def prefetched(
+    pictures: Pictures,
+    prepare: Callable[[np.ndarray], Any],
+    batches: Sequence[Sequence[int]],
+    collate: Callable[[list], Any] | None = list,
+    n_workers: int | None = None,
+    few: int = FEW,
+) -> Iterator[Any]:
+    """Yield batches of prepared pictures, made by worker processes ahead of time.
+
+    Parameters
+    ----------
     pictures
         As :func:`pictures` returns them.
     prepare
-        Picture, uint8 (h, w, 3) -> what the model takes of it. NumPy arrays are best: tensors pass
-        between processes through shared memory, of which containers have little. Where processes
-        are spawned and not forked, it must be picklable: a function of a module, or an object.
-    rows
-        The numbers of the pictures wanted.
+        Picture, uint8 (h, w, 3) -> what the model takes of it. Where processes are spawned and not
+        forked, it must be picklable: a function of a module, or an object.
+    batches
+        The numbers of the pictures of each batch; each worker has two batches under way.
+    collate
+        What is made of the n prepared pictures of a batch. ``None`` leaves them as they are, with
+        an :class:`ImageError` in place of each that cannot be opened or prepared.
     n_workers
-        Worker processes, no more than there are cores. None: as many as cores, up to 4; and none
-        for ``few`` pictures or fewer, on a single core, or where processes are not forked (macOS,
-        Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
+        Worker processes, no more than there are cores. None: one less than cores, up to 16; and
+        none for ``few`` pictures or fewer, on a single core, or where processes are not forked
+        (macOS, Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
     few
         Up to so many pictures, starting workers takes longer than they save.
-    chunk
-        Pictures handed to a worker at a time; each worker has two such chunks under way.
 
     Raises
     ------
@@ -528,92 +440,64 @@ def loaded(
 
     Examples
     --------
-    >>> two = pictures(np.zeros((2, 4, 6, 3), np.uint8))
-    >>> [each.shape for each in loaded(two, np.transpose, rows=[1, 0])]
-    [(3, 6, 4), (3, 6, 4)]
+    >>> three = pictures(np.zeros((3, 4, 6, 3), np.uint8))
+    >>> [batch.shape for batch in prefetched(three, np.transpose, [[2, 0], [1]], np.stack)]
+    [(2, 3, 6, 4), (1, 3, 6, 4)]
     """
-    how = {"n_workers": n_workers, "few": few, "chunk": chunk}
-    if isinstance(pictures, _Rows) and isinstance(pictures.whole, ReadAhead):
-        found = pictures.whole.outcomes(prepare, [pictures.rows[row] for row in rows], **how)
-    else:
-        found = _outcomes(pictures, prepare, rows, **how)
-    for outcome in found:
-        if isinstance(outcome, ImageError):
-            raise outcome
-        yield outcome
+    dataset = _Dataset(pictures, prepare, batches, collate)
+    n_workers = min(_workers(n_workers, sum(map(len, batches)), few), len(dataset))
+    in_turn = (dataset[index] for index in range(len(dataset)))
+    for batch in _by_workers(dataset, n_workers) if n_workers else in_turn:
+        if isinstance(batch, ImageError):
+            raise batch
+        yield batch
 
 
-class Ahead:
-    """Hands prepared pictures to batches, made by workers ahead of them in an order that is known.
+def _by_workers(dataset: "_Dataset", n_workers: int) -> Iterator[Any]:
+    import torch
+    from torch.utils.data import DataLoader
 
-    A picture that is asked for once more, as by a batch that found no memory, is prepared once
-    more, unless it was among the last ones: two batches of pictures are kept.
-
-    Parameters
-    ----------
-    images
-        The pictures.
-    prepare
-        A picture, uint8 (h, w, 3) -> what the model takes of it.
-    rows
-        The rows in the order in which they are first asked for.
-
-    Examples
-    --------
-    >>> images = pictures(np.arange(4, dtype=np.uint8)[:, None, None, None].repeat(3, axis=3))
-    >>> ahead = Ahead(images, lambda picture: int(picture.max()), rows=np.array([3, 1, 0, 2]))
-    >>> ahead([3, 1]), ahead([1, 0]), ahead([2, 3])
-    ([3, 1], [1, 0], [2, 3])
-    """
-
-    def __init__(self, images: Pictures, prepare: Callable, rows: np.ndarray) -> None:
-        self.images, self.prepare = images, prepare
-        order = list(dict.fromkeys(rows.tolist()))
-        self.coming = set(order)
-        self.made = zip(order, loaded(images, prepare, order), strict=True)
-        self.kept: dict[int, Any] = {}
-        self.most = 0
-
-    def __call__(self, rows: Sequence[int]) -> list:
-        """Return the prepared pictures of some rows, each of another picture."""
-        found = {row: self._one(row) for row in rows}
-        self.most = max(self.most, len(rows))
-        for row, one in found.items():
-            self.kept.pop(row, None)
-            self.kept[row] = one
-        for row in list(self.kept)[: -2 * self.most]:
-            del self.kept[row]
-        return list(found.values())
-
-    def _one(self, row: int) -> Any:
-        while row in self.coming:
-            number, prepared = next(self.made)
-            self.kept[number] = prepared
-            self.coming.remove(number)
-        if row in self.kept:
-            return self.kept[row]
-        (again,) = loaded(self.images, self.prepare, [row])
-        return again
+    with warnings.catch_warnings():
+        # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
+        # use Pillow and NumPy, and PyTorch with a single thread.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        running = iter(
+            DataLoader(
+                dataset,
+                batch_size=None,
+                collate_fn=_same,
+                num_workers=n_workers,
+                multiprocessing_context="fork" if FORKS else None,
+                pin_memory=torch.cuda.is_available(),
+            )
+        )
+    yield from running
 
 
-class _Chunks:
-    """The data set of a DataLoader: item i is the i-th chunk of rows, prepared.
+class _Dataset:
+    """The data set of a DataLoader: item i is the i-th batch, prepared and collated.
 
     A picture that fails is returned as its error, so that its message arrives as it was written.
     """
 
     def __init__(
-        self, pictures: Pictures, prepare: Callable, rows: Sequence[int], chunk: int
+        self, pictures: Pictures, prepare: Callable, batches: Sequence, collate: Callable | None
     ) -> None:
-        self.pictures, self.prepare, self.rows, self.chunk = pictures, prepare, rows, chunk
+        self.pictures, self.prepare, self.batches = pictures, prepare, batches
+        self.collate = collate
 
     def __len__(self) -> int:
-        return -(-len(self.rows) // self.chunk)
+        return len(self.batches)
 
-    def __getitem__(self, index: int) -> list:
-        rows = self.rows[index * self.chunk : (index + 1) * self.chunk]
-        part = self.pictures.part(rows)
-        return [self._outcome(part, place, row) for place, row in enumerate(rows)]
+    def __getitem__(self, index: int) -> Any:
+        outcomes = []
+        for rows in _chunks(self.batches[index]):
+            part = self.pictures.part(rows)
+            outcomes += [self._outcome(part, place, row) for place, row in enumerate(rows)]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, ImageError)]
+        if self.collate is None:
+            return outcomes
+        return errors[0] if errors else self.collate(outcomes)
 
     def _outcome(self, part: Pictures, place: int, row: int) -> Any:
         try:
@@ -627,50 +511,20 @@ class _Chunks:
             return ImageError(f"{problem}: {type(error).__name__}: {error}")
 
 
-def _outcomes(
-    pictures: Pictures,
-    prepare: Callable,
-    rows: Sequence[int],
-    n_workers: int | None = None,
-    few: int = FEW,
-    chunk: int = CHUNK,
-) -> Iterator[Any]:
-    """Yield what comes of each row: the prepared picture, or an ImageError."""
-    chunks = _Chunks(pictures, prepare, rows, chunk)
-    n_workers = min(_workers(n_workers, len(rows), few), len(chunks))
-    in_turn = (chunks[index] for index in range(len(chunks)))
-    for chunk in _in_processes(chunks, n_workers) if n_workers else in_turn:
-        yield from chunk
-
-
-def _in_processes(chunks: _Chunks, n_workers: int) -> Iterator[list]:
-    import torch
-    from torch.utils.data import DataLoader
-
-    with warnings.catch_warnings():
-        # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
-        # use Pillow and NumPy, and PyTorch with a single thread.
-        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        running = iter(
-            DataLoader(
-                chunks,
-                batch_size=None,
-                collate_fn=list,
-                num_workers=n_workers,
-                multiprocessing_context="fork" if FORKS else None,
-                # Its thread takes in what workers send while the main one waits for the device.
-                pin_memory=torch.cuda.is_available(),
-            )
-        )
-    yield from running
-
-
 def _workers(n_workers: int | None, n_pictures: int, few: int) -> int:
     known = hasattr(os, "sched_getaffinity")
     cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
     if n_workers is None:
-        n_workers = 4 if FORKS and n_pictures > few and cores > 1 else 0
+        n_workers = min(cores - 1, MOST_WORKERS) if FORKS and n_pictures > few else 0
     return min(n_workers, cores)
+
+
+def _chunks(rows: Sequence[int], size: int = CHUNK) -> list[Sequence[int]]:
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def _same(batch: Any) -> Any:
+    return batch
 
 
 def _as_seen(image: Image.Image) -> Image.Image:
@@ -745,7 +599,7 @@ def _file_hash(path: str | os.PathLike) -> str:
     return _hash_as_of(path.resolve(), status.st_size, status.st_mtime_ns)
 
 
-@functools.lru_cache(maxsize=200_000)
+@functools.cache
 def _hash_as_of(path: Path, size: int, changed: int) -> str:
     return file_sha256(path)
 

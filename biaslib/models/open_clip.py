@@ -14,52 +14,28 @@ from PIL import Image
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._entries import Entry
 from biaslib.models._folders import read_config, revision_of, weight_files
+from biaslib.models._transforms import split
 from biaslib.models._words import require_embedded, require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder, tried_out
 from biaslib.runtime import unknown_name
 
 __all__ = ["load", "repository", "require_whole"]
 
-NUMBER = (int, float)
-
-
-def _kinds(numbers: str, switches: str, words: str) -> dict:
-    """Return the type of each setting; a switch is a number too, and a list of numbers passes."""
-    kinds = {numbers: NUMBER, switches: bool, words: str}
-    return {name: kind for names, kind in kinds.items() for name in names.split()}
-
-
-OPTIONS = {
-    "norm_kwargs": _kinds("eps", "elementwise_affine bias", ""),
-    "act_kwargs": _kinds("negative_slope", "inplace", "approximate"),
-}
-BLOCKS = "qk_norm scaled_cosine_attn scale_heads scale_attn_inner scale_attn scale_fc"
-VISION = OPTIONS | _kinds(
-    "layers width head_width mlp_ratio patch_size image_size ls_init_value patch_dropout "
-    "attn_pooler_queries attn_pooler_heads timm_drop timm_drop_path",
-    "attentional_pool no_ln_pre final_ln_after_pool output_tokens timm_model_pretrained "
-    f"timm_proj_bias {BLOCKS}",
-    "pos_embed_type pool_type block_type timm_model_name timm_pool timm_proj",
-)
-TEXT = OPTIONS | _kinds(
-    "context_length vocab_size width heads layers mlp_ratio ls_init_value pad_id eos_id",
-    "embed_cls no_causal_mask final_ln_after_pool proj_bias output_tokens hf_model_pretrained "
-    f"{BLOCKS}",
-    "hf_tokenizer_name tokenizer_mode pool_type proj_type block_type hf_model_name hf_proj_type "
-    "hf_pooler_type",
-)
-TEXT["tokenizer_kwargs"] = _kinds("", "strip_sep_token", "clean language reduction_mask")
-MODEL = {
-    "vision_cfg": VISION,
-    "text_cfg": TEXT,
-    "multimodal_cfg": TEXT | _kinds("dim_head n_queries attn_pooler_heads", "", ""),
-    **_kinds(
-        "embed_dim init_logit_scale init_logit_bias",
-        "quick_gelu custom_text nonscalar_logit_scale output_dict",
-        "",
-    ),
-}
-"""The settings of OpenCLIP 3 that are numbers, switches and words, and their types."""
+PARTS = {"vision_cfg", "text_cfg", "multimodal_cfg"}
+OPTIONS = {"act_kwargs", "norm_kwargs", "tokenizer_kwargs"}
+NAMES = """
+approximate attentional_pool attn_pooler_heads attn_pooler_queries bias block_type clean
+context_length custom_text dim_head elementwise_affine embed_cls embed_dim eos_id eps
+final_ln_after_pool head_width heads hf_model_name hf_model_pretrained hf_pooler_type
+hf_proj_type hf_tokenizer_name image_size init_logit_bias init_logit_scale inplace language
+layers ls_init_value mlp_ratio n_queries negative_slope no_causal_mask no_ln_pre
+nonscalar_logit_scale output_dict output_tokens pad_id patch_dropout patch_size pool_type
+pos_embed_type proj_bias proj_type qk_norm quick_gelu reduction_mask scale_attn scale_attn_inner
+scale_fc scale_heads scaled_cosine_attn strip_sep_token timm_drop timm_drop_path timm_model_name
+timm_model_pretrained timm_pool timm_proj timm_proj_bias tokenizer_mode vocab_size width
+"""
+KNOWN = {*PARTS, *OPTIONS, *NAMES.split()}
+"""The settings of OpenCLIP 3 that are numbers, words, switches, or groups of these."""
 
 
 def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
@@ -92,17 +68,17 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     def encode_texts(texts: list[str]) -> torch.Tensor:
         return model.encode_text(tokenizer(texts).to(device))
 
-    def encode_images(pixels: list[np.ndarray]) -> torch.Tensor:
-        return model.encode_image(torch.as_tensor(np.stack(pixels)).to(device))
+    def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        return model.encode_image(batch["pixel_values"])
 
     found = ContrastiveEncoder(
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
         entry.name,
-        revision_of(folder, open_clip=True, beside=_elsewhere(settings)),
+        revision_of(folder, open_clip=True),
         bias=_bias(model),
-        prepare=Pixels(preprocess),
+        transform=split(Pixels(preprocess), Pixels(preprocess, resized=True)),
         token_counts=token_counts,
         device=device,
     )
@@ -140,12 +116,6 @@ def _require_weights_for(settings: dict, folder: Path) -> None:
             )
 
 
-def _elsewhere(settings: dict) -> list[Path]:
-    """Return the settings of a text encoder that lie in another folder."""
-    folder = settings["text_cfg"].get("hf_model_name")
-    return [Path(folder) / "config.json"] if folder else []
-
-
 def repository(name: str) -> str:
     """Return the hub repository of a model of OpenCLIP that is named with its training data.
 
@@ -177,7 +147,7 @@ def repository(name: str) -> str:
 def require_whole(settings: dict, name: str) -> None:
     """Refuse settings that OpenCLIP would run something for, or ask another repository for.
 
-    Only settings that are known to be numbers, words and switches pass: others could reach
+    Only known settings pass, none of them objects but known groups: others could reach
     ``from_pretrained`` of transformers (``trust_remote_code``) or timm (a name such as
     ``hf-hub:owner/name``), in no revision, past the lock file, and in any profile.
 
@@ -191,8 +161,8 @@ def require_whole(settings: dict, name: str) -> None:
     Raises
     ------
     CheckpointError
-        If a setting is unknown or of another type, or its text encoder is named and is no folder on
-        this disk; the message names it.
+        If a setting is unknown or of another type, or its text encoder is one of another
+        repository; the message names it.
 
     Examples
     --------
@@ -205,7 +175,7 @@ no setting of OpenCLIP's that is known to be safe; remove it from open_clip_conf
     """
     if not isinstance(settings, dict):
         raise CheckpointError(f"{name}: model_cfg is {settings!r}, and no object of settings")
-    _require_known(settings, MODEL, name)
+    _require_known(settings, name)
     for part in ("vision_cfg", "text_cfg"):
         if not isinstance(settings.get(part), dict):
             raise CheckpointError(f"{name} has no {part}; OpenCLIP needs it")
@@ -216,35 +186,29 @@ no setting of OpenCLIP's that is known to be safe; remove it from open_clip_conf
             "and unrecorded. Name a network alone as timm_model_name, as vit_base_patch16_224"
         )
     elsewhere = settings["text_cfg"].get("hf_model_name")
-    if elsewhere and not Path(elsewhere).is_dir():
+    if elsewhere:
         raise CheckpointError(
-            f"{name} takes the settings of its text encoder from {elsewhere!r}, which OpenCLIP "
-            "would ask the hub for, unchecked and unrecorded. Put config.json of that repository "
-            "into a folder, name the folder as hf_model_name in open_clip_config.json beside the "
-            "weights, and pass the weights' folder as checkpoint=; or take another model"
-        )
-    if elsewhere and "auto_map" in read_config(Path(elsewhere), name):
-        raise CheckpointError(
-            f"{elsewhere}/config.json, which {name} takes its text encoder's settings from, names "
-            "programs under auto_map, and none are run; take a model that transformers has itself"
+            f"{name} takes its text encoder from {elsewhere!r} (hf_model_name), which OpenCLIP "
+            "would ask the hub for, unchecked and unrecorded. Take a model of OpenCLIP whose text "
+            "encoder is its own"
         )
 
 
-def _require_known(settings: dict, known: dict, name: str, where: str = "") -> None:
-    """Refuse settings that are not among the known ones, or are of another type."""
+def _require_known(settings: dict, name: str, where: str = "") -> None:
+    """Refuse settings that are not among the known ones, or are groups where none is known."""
     for key, value in settings.items():
-        place = f"{where}{key}"
-        if key not in known:
+        if key not in KNOWN:
             raise CheckpointError(
-                f"{name}: {place} is no setting of OpenCLIP's that is known to be safe; remove it "
-                "from open_clip_config.json"
+                f"{name}: {where}{key} is no setting of OpenCLIP's that is known to be safe; "
+                "remove it from open_clip_config.json"
             )
-        kind = dict if isinstance(known[key], dict) else known[key]
-        values = value if isinstance(value, list) and kind is NUMBER else [value]
-        if not all(each is None or isinstance(each, kind) for each in values):
-            raise CheckpointError(f"{name}: {place} is {value!r}, which is of another type")
-        if kind is dict and value:
-            _require_known(value, known[key], name, f"{place}.")
+        if isinstance(value, dict) and key in PARTS | OPTIONS:
+            _require_known(value, name, f"{where}{key}.")
+        elif not all(
+            each is None or isinstance(each, int | float | str)
+            for each in (value if isinstance(value, list) else [value])
+        ):
+            raise CheckpointError(f"{name}: {where}{key} is {value!r}, which is of another type")
 
 
 def _bias(model: torch.nn.Module) -> float:
@@ -255,13 +219,19 @@ def _bias(model: torch.nn.Module) -> float:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Resizes and normalises a picture as OpenCLIP's preprocessing does: (3, h, w)."""
+    """What OpenCLIP's preprocessing makes of a picture, or its steps before it is a tensor."""
 
     preprocess: Callable
+    resized: bool = False
 
-    def __call__(self, picture: np.ndarray) -> np.ndarray:
+    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
         """Return the pixel values of a picture, uint8 (h, w, 3)."""
-        return self.preprocess(Image.fromarray(picture)).numpy()
+        image = Image.fromarray(picture)
+        if not self.resized:
+            return {"pixel_values": self.preprocess(image).numpy()}
+        for step in self.preprocess.transforms[:-2]:
+            image = step(image)
+        return {"pixel_values": np.asarray(image).transpose(2, 0, 1)}
 
 
 def _token_counts(tokenizer, texts: list[str], name: str = "the model") -> np.ndarray:

@@ -32,13 +32,13 @@ from biaslib.models.visualbert import VisualBert
 from biaslib.models.vl_bert import VlBert, pixel_boxes
 from biaslib.runtime import unknown_name
 
-__all__ = ["RELEASED", "Reading", "masked", "reader"]
+__all__ = ["RELEASED", "ReleasedPreprocessing", "masked", "reader"]
 
 PEOPLE = ("people", "person", "woman", "women", "man", "men")
 MASKINGS = ("none", "words", "persons")
 
 
-class Reading(NamedTuple):
+class ReleasedPreprocessing(NamedTuple):
     """What the released code does with one model.
 
     ``checkpoint`` is the registered name of the weights that it points to. ``streams`` are the
@@ -61,12 +61,18 @@ class Reading(NamedTuple):
 
 
 RELEASED = {
-    "visualbert": Reading("visualbert-nlvr2", "text", refill_is_read=True, n_regions=144),
-    "vilbert": Reading(
+    "visualbert": ReleasedPreprocessing(
+        "visualbert-nlvr2", "text", refill_is_read=True, n_regions=144
+    ),
+    "vilbert": ReleasedPreprocessing(
         "vilbert-beta", "both", n_tokens=36, n_regions=36, labels=("man", "woman", "person")
     ),
-    "lxmert": Reading("lxmert", "both", refill_is_read=True, labels=PEOPLE, with_words=True),
-    "vl-bert": Reading("vl-bert", "text", n_in_all=64, labels=PEOPLE, with_words=True),
+    "lxmert": ReleasedPreprocessing(
+        "lxmert", "both", refill_is_read=True, labels=PEOPLE, with_words=True
+    ),
+    "vl-bert": ReleasedPreprocessing(
+        "vl-bert", "text", n_in_all=64, labels=PEOPLE, with_words=True
+    ),
 }
 """By the names of study 1.
 
@@ -114,7 +120,7 @@ def masked(ids: Sequence[int], words: Sequence[Sequence[int]], mask: int) -> lis
 class _Released(RegionModel):
     """An adapter that reads texts and pictures as :data:`RELEASED` says of its model."""
 
-    reading: Reading
+    reading: ReleasedPreprocessing
 
     def embed(
         self,
@@ -162,7 +168,7 @@ class _Released(RegionModel):
         joined = self.reading.streams == "both" and level != "contextual"
 
         def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            states = at(output.text, places[batch])
+            states = at(output.text, range(len(batch)), places[batch])
             return torch.cat([states, output.image], dim=1) if joined else states
 
         prepared = self._prepared(images, len(rows))

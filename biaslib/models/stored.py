@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from biaslib.models.images import Pictures, ReadAhead, read_by
+from biaslib.models.images import Pictures, reader_id
 from biaslib.runtime import Store
 
 __all__ = ["cached_outputs", "store_key"]
+
+ON_CUDA = 4096
+"""Pictures that a card is given at a time, so that it seldom waits for the first of them."""
 
 
 def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
@@ -86,11 +89,11 @@ def cached_outputs(
     texts
         n texts, or whatever else tells the items apart.
     images
-        n pictures, which are read ahead.
+        n pictures.
     store
         ``None`` takes the usual one.
     shard_size
-        Items that a kill may lose.
+        Items that a kill may lose; on a CUDA device 4,096 or more, if they are pictures.
     **options
         Whatever else the rows depend on, as JSON can write it.
 
@@ -112,10 +115,10 @@ def cached_outputs(
     if images is None:
         key, ids = store_key(model, output, **options), list(texts)
         return store.rows(key, ids, lambda which: ask(which, None), shard_size)
-    key = store_key(model, output, images=read_by(model, images), **options)
+    key = store_key(model, output, images=reader_id(model, images), **options)
     ids = list(images.ids)
     if texts is not None:
         ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]
-    ready = images.has_regions or not images.read_ahead
-    ahead = images if ready else ReadAhead(images, store.missing(key, ids))
-    return store.rows(key, ids, lambda which: ask(which, ahead.part(which)), shard_size)
+    if not images.has_regions and str(getattr(model, "device", "")).startswith("cuda"):
+        shard_size = max(shard_size, ON_CUDA)
+    return store.rows(key, ids, lambda which: ask(which, images.part(which)), shard_size)

@@ -17,6 +17,7 @@ Reference: Kim, Son and Kim (2021), *ViLT: Vision-and-Language Transformer Witho
 Region Supervision*.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -114,10 +115,18 @@ class Vilt(PixelModel):
         if not (self.has_match or self.has_rank):
             self.capabilities = self.capabilities - {MATCH}
 
+    def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the tokens of pictures, and which of them are of the picture."""
+        if not visual:
+            return {}
+        sizes = visual.get("sizes")
+        sizes = None if sizes is None else sizes.tolist()
+        embedded, shown = patches(self.network.vilt.embeddings, visual["pixel_values"], sizes)
+        return {"image_embeds": embedded, "pixel_mask": shown}
+
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch; both of a file's matching heads say how well it fits."""
-        embedded = patches(self.network.vilt.embeddings, **visual) if visual else self._none(tokens)
-        output = self.network.vilt(**tokens, image_embeds=embedded[0], pixel_mask=embedded[1])
+        output = self.network.vilt(**tokens, **(visual or self._none(tokens)))
         text = output.last_hidden_state[:, : tokens["input_ids"].shape[1]]
         return Output(text, match=self._match(output.pooler_output))
 
@@ -131,16 +140,15 @@ class Vilt(PixelModel):
             return logits[:, 1] - logits[:, 0]
         return self.network.rank_output(pooled)[:, 0] if self.has_rank else None
 
-    def _none(self, tokens: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what :func:`patches` returns, of no tokens."""
+    def _none(self, tokens: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return what :meth:`encode` returns of pictures, without a token."""
         ids = tokens["input_ids"]
-        width = self.network.config.hidden_size
-        nothing = torch.zeros(len(ids), 0, device=ids.device)
-        return nothing[..., None].expand(-1, -1, width), nothing.long()
+        nothing = torch.zeros(len(ids), 0, self.network.config.hidden_size, device=ids.device)
+        return {"image_embeds": nothing, "pixel_mask": ids[:, :0]}
 
 
 def patches(
-    embeddings, pixel_values: torch.Tensor, pixel_mask: torch.Tensor | None = None
+    embeddings, pixel_values: torch.Tensor, sizes: Sequence[Sequence[int]] | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return a picture's tokens as ViLT embeds them, in order, all kept.
 
@@ -150,8 +158,8 @@ def patches(
         The ``vilt.embeddings`` of a network, with patches of p pixels.
     pixel_values
         (n, 3, height, width); smaller pictures lie at the upper left, with zeros around.
-    pixel_mask
-        (n, height, width), 1 where the picture is; ``None`` if all are of one size.
+    sizes
+        Height and width of each picture, (n, 2); ``None`` if all are of one size.
 
     Returns
     -------
@@ -161,20 +169,34 @@ def patches(
     """
     grid = embeddings.patch_embeddings(pixel_values)
     n, _, height, width = grid.shape
-    if pixel_mask is None:
-        pixel_mask = pixel_values.new_ones(n, *pixel_values.shape[-2:])
-    shown = torch.nn.functional.interpolate(pixel_mask[:, None].float(), size=(height, width))[:, 0]
-    places = torch.cat([_places(embeddings, each, height, width) for each in shown])
+    tall, wide = pixel_values.shape[-2:]
+    covered = [
+        (_covered(h, tall, height), _covered(w, wide, width))
+        for h, w in sizes or [(tall, wide)] * n
+    ]
+    different = list(dict.fromkeys(covered))
+    places = torch.cat([_places(embeddings, *each, height, width) for each in different])
+    real = torch.zeros(len(different), height, width, dtype=torch.long)
+    for each, (rows, columns) in zip(real, different, strict=True):
+        each[:rows, :columns] = 1
+    index = torch.tensor([different.index(each) for each in covered])
+    index = index.to(grid.device, non_blocking=True)
+    shown = real.flatten(1).to(grid.device, non_blocking=True)[index]
     whole = embeddings.cls_token + embeddings.position_embeddings[:, :1]
-    tokens = torch.cat([whole.expand(n, -1, -1), (grid + places).flatten(2).mT], dim=1)
-    return tokens, torch.cat([shown.new_ones(n, 1), shown.flatten(1)], dim=1).long()
+    patched = (grid + places[index]).flatten(2).mT
+    tokens = torch.cat([whole.expand(n, -1, -1), patched], dim=1)
+    return tokens, torch.cat([shown.new_ones(n, 1), shown], dim=1)
 
 
-def _places(embeddings, shown: torch.Tensor, height: int, width: int) -> torch.Tensor:
+def _covered(size: int, whole: int, n_patches: int) -> int:
+    """Return how many patches along one side begin within a picture of a size."""
+    return sum(place * whole // n_patches < size for place in range(n_patches))
+
+
+def _places(embeddings, rows: int, columns: int, height: int, width: int) -> torch.Tensor:
     """Return position embeddings stretched over the part of the grid that a picture covers."""
     side = embeddings.config.image_size // embeddings.config.patch_size
     square = embeddings.position_embeddings[:, 1:].mT.unflatten(2, (side, side))
-    rows, columns = int(shown[:, 0].sum()), int(shown[0].sum())
     stretched = torch.nn.functional.interpolate(
         square, size=(rows, columns), mode="bilinear", align_corners=True
     )

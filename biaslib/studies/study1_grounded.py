@@ -23,7 +23,7 @@ from biaslib.datasets._problems import problems
 from biaslib.datasets.grounded_images import SETS
 from biaslib.metrics.association import cosines
 from biaslib.metrics.grounded import GroundedResult, grounded
-from biaslib.models.images import Pictures, pictures, read_once
+from biaslib.models.images import Pictures, pictures, with_shared_regions
 from biaslib.models.stored import cached_outputs
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _regions as regions
@@ -387,7 +387,7 @@ def embed(
     """
     if masking not in MASKINGS:
         raise unknown_name("masking", masking, MASKINGS)
-    images = read_once(model, every[0].images) if with_images else None
+    images = with_shared_regions(model, every[0].images) if with_images else None
     groups: dict[tuple, list[int]] = {}
     for at, sets in enumerate(every):
         groups.setdefault((sets.level, sets.hidden if masking == "words" else ()), []).append(at)

@@ -22,7 +22,13 @@ from biaslib.datasets._problems import problems
 from biaslib.metrics import masked_lm
 from biaslib.models import stored
 from biaslib.models.errors import CheckpointError
-from biaslib.models.images import Decoded, Pictures, WithRegions, pictures, read_by, read_once
+from biaslib.models.images import (
+    Pictures,
+    WithRegions,
+    pictures,
+    reader_id,
+    with_shared_regions,
+)
 from biaslib.models.regions import RegionFeatures
 from biaslib.studies import _regions as regions
 from biaslib.studies._inputs import provided_inputs
@@ -307,7 +313,7 @@ def readable(given: Inputs, model: Any) -> Inputs:
     if given.images is None:
         return given
     try:
-        read_by(model, given.images.images)
+        reader_id(model, given.images.images)
     except NO_DETECTOR as error:
         n = f"{len(given.images.rows)} images"
         why = problems([("error", "the detector is not there", n, str(error))])
@@ -469,8 +475,7 @@ def masked_log_probs(
         *candidate*; *log_p*, its natural logarithm.
     """
     if images is not None:
-        read = read_once(model, images.images)
-        images = replace(images, images=read if read.has_regions else Decoded(read))
+        images = replace(images, images=with_shared_regions(model, images.images))
     parts = []
     for _, group in captions(entities, choices.article).groupby("verb", sort=False):
         candidates = group["entity"].tolist()

@@ -31,7 +31,7 @@ from biaslib.models.capabilities import (
     require,
 )
 from biaslib.models.errors import CheckpointError
-from biaslib.models.images import Decoded, Pictures, pictures
+from biaslib.models.images import Pictures, pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import Store, data_folder, progress
 from biaslib.studies._inputs import provided_inputs
@@ -467,12 +467,11 @@ def run(
     """
     loader = loader or functools.partial(load, profile=given.profile)
     scored, skipped, model_heads = {}, [], list(model_heads)
-    images = given.images if given.images.has_regions else Decoded(given.images)
     for model_head in progress(model_heads, "models"):
         label = model_head.label
         try:
             model = loader(model_head)
-            scored[label] = score_inputs(model, model_head, replace(given, images=images), store)
+            scored[label] = score_inputs(model, model_head, given, store)
             skipped += [(f"{label}, vlss", note) for note in [scored[label].note] if note]
         except LEFT_OUT as error:
             skipped.append((label, " ".join(str(error).split())))

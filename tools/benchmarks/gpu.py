@@ -92,7 +92,7 @@ def captions(size: str, n: int, folder: Path, device: str, precision: str) -> lo
     public = functools.partial(model.match, paths, rows)
     context = functools.partial(autocast, device)
     return loops.loops(
-        model, "forward", lambda: public().ravel(), lambda found: found.match, context
+        model, "outputs", lambda: public().ravel(), lambda found: found.match, context
     )
 
 
@@ -103,7 +103,7 @@ def embeddings(size: str, n: int, folder: Path, device: str, precision: str) -> 
     images = loops.regions(n, model.width)
     public = functools.partial(model.embed, said, images)
     context = functools.partial(autocast, device)
-    return loops.loops(model, "forward", public, lambda found: found.text[:, 0], context)
+    return loops.loops(model, "outputs", public, lambda found: found.text[:, 0], context)
 
 
 TASKS = {

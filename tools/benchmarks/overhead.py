@@ -45,7 +45,7 @@ def matched(model, folder: Path) -> loops.Loops:
 def fusion(model, public: Callable, rows: Callable) -> loops.Loops:
     """Return the loops of a fusion model."""
     model.batch_size = BATCH
-    return loops.loops(model, "forward", public, rows, torch.inference_mode)
+    return loops.loops(model, "outputs", public, rows, torch.inference_mode)
 
 
 def of_texts(model, folder: Path) -> loops.Loops:
