@@ -21,11 +21,10 @@ from biaslib import runtime
 from biaslib.models._batches import says_no_memory
 from biaslib.models._checkpoints import CheckpointError, read_weights, require_same
 from biaslib.models._entries import Entry
-from biaslib.models._region_rows import RegionRow, stacked
 from biaslib.models.capabilities import DETECT
 from biaslib.models.images import Pictures, loaded, pictures
 from biaslib.models.networks.faster_rcnn import Detections, FasterRcnn, FasterRcnnConfig
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.regions import RegionFeatures, RegionRow, stacked
 from biaslib.runtime import first_few, progress, unknown_name
 
 __all__ = [

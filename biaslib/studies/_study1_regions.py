@@ -10,7 +10,7 @@ from biaslib.models import region_files
 from biaslib.models.images import Pictures, WithRegions
 from biaslib.models.regions import RegionFeatures
 
-ENDINGS = (".safetensors", ".tsv", ".th", "")
+ENDINGS = (".safetensors", ".tsv", "")
 CLASSES = "objects_vocab.txt"
 """Names of the detector's classes, a line each, beside the files: masks go by them."""
 
