@@ -82,10 +82,13 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
             looked.extend(images.ids)
             return finder.regions(images, words)
 
-    first = _region_model.found_regions(files[:2], Counted, store)
+    first = _region_model.found_regions(files[:2], Counted, store)[[0, 1]]
     moved = tmp_path / "moved.png"
     moved.write_bytes(files[1].read_bytes())
     second = _region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
+    assert (len(second), second.width) == (4, regions.width)
+    second = second[np.arange(4)]
+    assert second.labelled
     assert len(looked) == len(set(looked)) == 3
     for name, expected in regions.arrays().items():
         assert np.allclose(getattr(first, name), expected[:2], atol=1e-4), name
@@ -96,18 +99,21 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
     assert len(looked) == 4
 
 
-def test_pictures_are_made_ahead_across_shards(finder, files, tmp_path, monkeypatch):
-    asked, loaded = [], detector.loaded
-
-    def noting(images, prepare, rows, **how):
-        asked.append((type(images.whole).__name__, images.whole.coming, list(images.rows)))
-        return loaded(images, prepare, rows, **how)
-
-    monkeypatch.setattr(detector, "loaded", noting)
-    monkeypatch.setattr(_region_model, "SHARD", 2)
-    _region_model.found_regions(files[:1], finder, Store(tmp_path))
-    _region_model.found_regions(files, finder, Store(tmp_path))
-    assert asked == [("ReadAhead", [0], [0]), ("ReadAhead", [1, 2], [1, 2])]
+def test_regions_stay_in_the_store_and_those_of_a_batch_are_read(
+    hub, files, regions, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(_region_model, "SHARD", 1)
+    monkeypatch.setattr(_region_model, "AT_ONCE", 2)
+    model, read = load("lxmert"), []
+    unpacked = _region_model._unpacked
+    monkeypatch.setattr(
+        _region_model, "_unpacked", lambda rows: read.append(len(rows)) or unpacked(rows)
+    )
+    monkeypatch.setattr(model, "batch_size", 1)
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
+    found = model.embed(TEXTS, files)
+    assert read == [2, 1, 1, 1, 1]
+    np.testing.assert_allclose(found, model.embed(TEXTS, regions), atol=1e-5)
 
 
 def test_study_1_looks_at_its_pictures_once_for_all_shards_maskings_and_levels(
@@ -146,7 +152,8 @@ def test_a_mask_hides_persons_and_the_regions_with_its_words(hub, files, regions
     named = names == word
     assert persons.any()
     model = load("lxmert")
-    prepared, rows = model.prepare(files), np.arange(3)
+    rows = np.arange(3)
+    prepared = model.prepare(files)[rows]
     for words, hidden in (([], persons), ([word.title()], persons | named)):
         seen = model.visual(prepared, rows, Mask(words=words, persons=True))
         assert np.array_equal(~seen["features"].numpy().any(axis=2), hidden)

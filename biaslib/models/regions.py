@@ -178,11 +178,6 @@ class SharedRegions:
         """How many numbers describe a region."""
         return self.whole.width
 
-    @property
-    def labelled(self) -> bool:
-        """Whether anything is known of what the regions show."""
-        return self.whole.labelled
-
     def __len__(self) -> int:
         return len(self.rows)
 
