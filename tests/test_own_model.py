@@ -784,14 +784,6 @@ def test_a_model_that_does_not_see_is_named(tmp_path):
         study.audit(folder, "planted")
 
 
-def test_a_model_without_a_chat_template_is_asked_plainly(tmp_path):
-    """PaliGemma has none, and reads the prompt that it was trained with."""
-    folder = generative_models.build("paligemma", tmp_path / "paligemma")
-    own = load_own(folder, "planted", "cpu")
-    assert own.model.rendered("caption en").endswith("caption en")
-    assert study.capabilities(own).set_index("part").loc["portraits by word, matching", "possible"]
-
-
 def test_a_gated_name_without_a_token_says_what_to_do(tmp_path):
     (tmp_path / "served").mkdir()
     with instead_of_the_real_one(tmp_path / "served", tmp_path) as hub:

@@ -143,24 +143,6 @@ def idefics(folder: Path) -> Path:
     return _save(folder, transformers.Idefics3ForConditionalGeneration(config), processor)
 
 
-def paligemma(folder: Path) -> Path:
-    """Write a PaliGemma, which reads prompts in both directions and has no chat template."""
-    words = tokenizer("<image>")
-    text = TEXT | {"vocab_size": len(words), "head_dim": 8}
-    vision = SIZES | {"image_size": SIDE, "patch_size": PATCH}
-    config = transformers.PaliGemmaConfig(
-        vision_config={**vision, "model_type": "siglip_vision_model"},
-        text_config={**text, "model_type": "gemma"},
-        image_token_index=words.convert_tokens_to_ids("<image>"),
-        projection_dim=32,
-        hidden_size=32,
-    )
-    pictures = transformers.SiglipImageProcessor(size={"height": SIDE, "width": SIDE})
-    pictures.image_seq_length = (SIDE // PATCH) ** 2
-    processor = transformers.PaliGemmaProcessor(pictures, words)
-    return _save(folder, transformers.PaliGemmaForConditionalGeneration(config), processor)
-
-
 def onevision(folder: Path) -> Path:
     """Write a LLaVA-OneVision, which reads a picture whole and in parts."""
     words = tokenizer("<image>", "<video>")
@@ -255,7 +237,6 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "llava": llava,
     "qwen2_5_vl": qwen,
     "idefics3": idefics,
-    "paligemma": paligemma,
     "llava_onevision": onevision,
     "internvl": internvl,
     "gemma3": gemma,
