@@ -10,15 +10,18 @@ import numpy as np
 import torch
 
 from biaslib.models.fusion import FusionModel, Mask
-from biaslib.models.images import ReadAhead, pictures
+from biaslib.models.images import pictures
 from biaslib.models.regions import NothingFoundError, RegionFeatures, SharedRegions
 from biaslib.runtime import Store
 
 if TYPE_CHECKING:
     from biaslib.models.detector import Detector
 
-SHARD, AT_ONCE = 16, 256
-"""Pictures that a run that is killed may have to look at again, and whose regions are in memory."""
+SHARD, SHARD_ON_CUDA = 16, 128
+"""Pictures a shard of the store: what a run that is killed may have to look at again."""
+
+AT_ONCE = 256
+"""Pictures whose regions are in memory at a time while they are looked for."""
 
 PARTS = {"features": None, "boxes": 4, "real": 1, "sizes": 2, "classes": 1, "attributes": 1}
 PARTS |= {"scores": 1}
@@ -220,13 +223,14 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
         raise ValueError("there are no images: the list is empty")
     ids = shown.ids
     key = {"model": detector.name, "revision": detector.revision, "output": "regions"}
-    ahead = ReadAhead(shown, store.missing(key, ids))
+    on_cuda = str(getattr(detector, "device", "cpu")).startswith("cuda")
 
     def read(rows: Sequence[int]) -> np.ndarray:
         def look(which: list[int]) -> np.ndarray:
-            return _packed(detector.regions(ahead.part([rows[at] for at in which]), words=None))
+            return _packed(detector.regions(shown.part([rows[at] for at in which]), words=None))
 
-        return store.rows(key, [ids[row] for row in rows], look, SHARD)
+        shard = SHARD_ON_CUDA if on_cuda else SHARD
+        return store.rows(key, [ids[row] for row in rows], look, shard)
 
     empty, width = [], 0
     for start in range(0, len(ids), AT_ONCE):
