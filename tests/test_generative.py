@@ -25,8 +25,6 @@ CLASSES = {
     "llava": transformers.LlavaForConditionalGeneration,
     "qwen2_5_vl": transformers.Qwen2_5_VLForConditionalGeneration,
     "idefics3": transformers.Idefics3ForConditionalGeneration,
-    "llava_onevision": transformers.LlavaOnevisionForConditionalGeneration,
-    "internvl": transformers.InternVLForConditionalGeneration,
     "gemma3": transformers.Gemma3ForConditionalGeneration,
 }
 

@@ -72,6 +72,10 @@ class RegionModel(FusionModel):
             )
         return self.find_detector()
 
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+        return self.network.cls.predictions(states)
+
     def prepare(self, images: Any) -> "Regions | None":
         """Return the regions of images.
 

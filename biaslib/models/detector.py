@@ -5,7 +5,6 @@ LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``).
 ``biaslib.models.load("detector")`` reads the published files.
 """
 
-import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,6 @@ __all__ = [
     "Detector",
     "Preparation",
     "load",
-    "person_regions",
 ]
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -112,7 +110,7 @@ class Detector:
             n images, in any form of the package's.
         words
             Classes whose regions show a person, beside :data:`PERSON_WORDS`: see
-            :func:`person_regions`. ``None`` does not look for persons and needs no class names.
+            :meth:`with_persons`. ``None`` does not look for persons and needs no class names.
 
         Returns
         -------
@@ -152,18 +150,21 @@ class Detector:
     def with_persons(self, regions: RegionFeatures, words: Sequence[str] = ()) -> RegionFeatures:
         """Return regions with which of them show a person, and with the names of their classes.
 
+        A region does if its class is one of :data:`PERSON_WORDS` or of the given words, such as the
+        contextual words of a test (Ross, Katz and Barbu 2021, Experiment 3, as released). Others
+        that name a person, such as ``boy``, ``lady`` or ``player``, count only if they are given.
+
         Parameters
         ----------
         regions
             As :meth:`regions` returns them; without the names of the classes they stay as they are.
         words
-            Further classes, as of :func:`person_regions`.
+            Further classes.
         """
-        names = self._class_names
-        if names is None:
+        if self._class_names is None:
             return regions
-        persons = person_regions(np.array([*names, ""])[regions.classes], words)
-        return replace(regions, persons=persons, class_names=tuple(names))
+        named = replace(regions, class_names=tuple(self._class_names))
+        return replace(named, persons=named.named((*PERSON_WORDS, *words)))
 
     @torch.inference_mode()
     def _row(self, pixels: np.ndarray, size: tuple[int, int]) -> RegionRow:
@@ -176,7 +177,7 @@ class Detector:
         numbers = torch.cat(columns, dim=1).cpu().numpy()
         classes, scores, attributes = numbers[:, 4:7].T
         scale = np.array(size, np.float32) / np.array(pixels.shape[-2:], np.float32)
-        boxes = thick(numbers[:, :4] * scale[[1, 0, 1, 0]], size[::-1])
+        boxes = clip_boxes(numbers[:, :4] * scale[[1, 0, 1, 0]], size[::-1])
         classes, attributes = classes.astype(np.int64), attributes.astype(np.int64)
         return RegionRow(numbers[:, 7:], boxes, size[::-1], classes, attributes, scores)
 
@@ -230,42 +231,12 @@ class Preparation:
         return int(sides[0] * scale + 0.5), int(sides[1] * scale + 0.5)
 
 
-def person_regions(classes: np.ndarray, words: Sequence[str] = ()) -> np.ndarray:
-    """Return which regions show a person, by the names of their classes.
-
-    A region does if its class is one of :data:`PERSON_WORDS` or of the given words, such as the
-    contextual words of a test (Ross, Katz and Barbu 2021, Experiment 3, as released). Others that
-    name a person, such as ``boy``, ``lady`` or ``player``, count only if they are given.
-
-    Parameters
-    ----------
-    classes
-        (n, k) names.
-    words
-        Further classes.
-
-    Returns
-    -------
-    numpy.ndarray
-        (n, k), bool.
-
-    Examples
-    --------
-    >>> person_regions(np.array([["Woman", "dog", "boy"]]), words=["boy"]).tolist()
-    [[True, False, True]]
-    """
-    if isinstance(words, str):
-        raise TypeError(f"words is one string; pass a list of words: [{words!r}]")
-    wanted = {word.lower() for word in (*PERSON_WORDS, *words)}
-    return np.isin(np.char.lower(np.asarray(classes, dtype=str)), sorted(wanted))
-
-
-def thick(boxes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def clip_boxes(boxes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Return boxes (k, 4) of a picture of (w, h) pixels, none thinner than a pixel.
 
     Examples
     --------
-    >>> thick(np.array([[50.0, 5.0, 50.0, 20.0]]), (50, 20)).tolist()
+    >>> clip_boxes(np.array([[50.0, 5.0, 50.0, 20.0]]), (50, 20)).tolist()
     [[49.0, 5.0, 50.0, 20.0]]
     """
     low = np.clip(boxes[:, :2], 0, np.array(size) - 1)
@@ -342,7 +313,7 @@ def _check_anchors(state: dict, config: FasterRcnnConfig, settings: Path) -> Non
 def _settings(path: Path) -> dict:
     text = path.read_text(encoding="utf-8")
     try:
-        nested = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        nested = yaml.safe_load(text)  # which reads JSON, too
     except (ValueError, yaml.YAMLError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not isinstance(nested, dict):

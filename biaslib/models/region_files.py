@@ -103,8 +103,7 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
     RegionFeatures
         (n, k, width); k is the largest number of regions of a picture, the other rows are padded.
         Which regions show a person is not looked for: every ``persons`` is False, unless the file
-        is a ``.safetensors`` that says so (:func:`biaslib.models.detector.person_regions` tells
-        from classes' names).
+        is a ``.safetensors`` that says so (:meth:`RegionFeatures.named` tells from classes' names).
 
     Raises
     ------
