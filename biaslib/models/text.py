@@ -184,15 +184,15 @@ class TextEncoder:
             positions = places_of(tokenized(self.tokenizer, texts), words)
         lengths = require_fitting_length(self.tokenizer, texts, self.limit, self.name)
 
-        def read(level: str, states, mask, rows: np.ndarray) -> np.ndarray:
+        def read(level: str, states, mask, rows: np.ndarray) -> torch.Tensor:
             if level != "contextual":
-                return self.pool(states.float(), mask).cpu().numpy()
-            picked = torch.as_tensor(positions[rows], device=states.device)
-            return states[torch.arange(len(rows)), picked].float().cpu().numpy()
+                return self.pool(states.float(), mask)
+            return states[torch.arange(len(rows)), torch.as_tensor(positions[rows])].float()
 
         def run(rows: np.ndarray) -> np.ndarray:
             states, mask = self._hidden_states([texts[row] for row in rows])
-            return np.stack([read(level, states, mask, rows) for level in levels], axis=1)
+            found = torch.stack([read(level, states, mask, rows) for level in levels], dim=1)
+            return found.cpu().numpy()
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 
