@@ -1,7 +1,6 @@
 """Pictures to region models: looked at once by the detector, and read as each model reads them."""
 
 import copy
-import sys
 import warnings
 
 import numpy as np
@@ -204,22 +203,3 @@ def test_the_planted_profile_looks_for_no_detector(files):
         ValueError, match=r"detector comes from the model hub and the profile 'plan"
     ):
         model.embed(["the person is a nurse ."], files[:1])
-
-
-def test_a_model_that_was_made_by_hand_says_how_to_set_a_detector(hub, finder, files):
-    model = load("lxmert")
-    model.find_detector = None
-    with pytest.raises(ValueError, match=r"set its detector, as model\.detector = "):
-        model.embed(TEXTS, files)
-    model.detector = finder
-    assert model.embed(TEXTS, files).shape == (3, 16)
-
-
-def test_without_torchvision_the_error_says_what_to_install(monkeypatch):
-    entry = models.REGISTRY["detector"]
-    monkeypatch.delitem(sys.modules, "biaslib.models.detector")
-    monkeypatch.delitem(sys.modules, "biaslib.models.networks.faster_rcnn")
-    monkeypatch.setitem(sys.modules, "torchvision.ops", None)
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'biaslib\[regions\]'"):
-        models._registry.module_of(entry)
