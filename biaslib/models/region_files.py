@@ -9,10 +9,9 @@ import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
 from biaslib.models.regions import FeatureFileError, RegionFeatures, RegionRow, stacked
 from biaslib.runtime import first_few, naming
@@ -148,6 +147,8 @@ def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None
     ...     read(f"{folder}/regions.safetensors", ["a"], width=8).sizes.tolist()
     [[64, 48]]
     """
+    from safetensors.numpy import save_file
+
     ids = [str(each) for each in ids]
     if len(ids) != len(regions) or len(set(ids)) != len(ids):
         raise ValueError(f"{len(regions)} pictures need as many ids, all different")
@@ -183,6 +184,8 @@ def _places(path: Path) -> dict[str, Place]:
 
 def _numbers(path: Path) -> dict[str, int]:
     """Return the number of each picture in a ``.safetensors``."""
+    from safetensors import safe_open
+
     with safe_open(path, "numpy") as file:
         ids, n = _listed(file, "ids") or (), file.get_slice("features").get_shape()[0]
     if len(set(ids)) != len(ids) or len(ids) != n:
@@ -206,7 +209,7 @@ def _starts(path: Path, modified: int) -> dict[str, int]:
     return starts
 
 
-def _listed(file: safe_open, name: str) -> tuple[str, ...] | None:
+def _listed(file: Any, name: str) -> tuple[str, ...] | None:
     """Return a list of texts that a ``.safetensors`` holds beside its arrays; None without it."""
     texts = json.loads((file.metadata() or {}).get(name, "null"))
     if texts is None:
@@ -218,6 +221,8 @@ def _listed(file: safe_open, name: str) -> tuple[str, ...] | None:
 
 def _of_ours(path: Path, rows: list[int], width: int) -> dict:
     """Return some rows of the arrays of a ``.safetensors``, and the names of its classes."""
+    from safetensors import safe_open
+
     with naming(path, FeatureFileError), safe_open(path, "numpy") as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
         arrays = {name: np.stack([each[row] for row in rows]) for name, each in slices.items()}
