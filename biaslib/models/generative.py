@@ -423,7 +423,8 @@ class Generative:
     def _log_probs(self, rows: list[Row]) -> list[np.ndarray]:
         r"""Return :math:`\log P(w_t \mid w_{<t}, \text{prompt}, \text{picture})` of all tokens.
 
-        Rows that differ in their last token alone, such as answers of one word, are read once.
+        Rows have the same picture. Those that differ in their last token alone, such as answers of
+        one word, are read once.
         """
         counts = np.array([len(row.prompt) + len(row.answer) for row in rows])
         require_fitting(counts, self.limit, self.name, counted="with prompt and picture")
@@ -442,21 +443,21 @@ class Generative:
         for module in self.network.modules():
             if hasattr(module, "rope_deltas"):  # how Qwen counted the places of the last picture
                 module.rope_deltas = None
-        told = dict(inputs)
+        batch = dict(inputs)
         for name, each in inputs.items():
             if each.shape == inputs["input_ids"].shape and not each.is_floating_point():
                 last = {"input_ids": answer, "attention_mask": [1] * len(answer)}
                 more = torch.tensor([last.get(name, [0] * len(answer))], dtype=each.dtype)
-                told[name] = torch.cat([each, more], dim=1)
+                batch[name] = torch.cat([each, more], dim=1)
         kind, n = next(self.network.parameters()).dtype, len(answer) + 1
-        told = {
+        batch = {
             name: each.to(self.device, kind if each.is_floating_point() else None)
-            for name, each in told.items()
+            for name, each in batch.items()
         }
         if "logits_to_keep" in inspect.signature(self.network.forward).parameters:
-            told["logits_to_keep"] = n
+            batch["logits_to_keep"] = n
         with autocast(self.device):
-            logits = self.network(**told, use_cache=False).logits
+            logits = self.network(**batch, use_cache=False).logits
         return logits[0, -n:].float().log_softmax(-1)
 
     def _try_out(self) -> None:
@@ -468,14 +469,14 @@ class Generative:
         side = (TRIED_SIDE, TRIED_SIDE, 3)
         noise = np.random.default_rng(0).integers(0, 256, (2, *side), dtype=np.uint8)
         one, other = (self._inputs(picture, self.prompts.describe) for picture in noise)
-        said, later = self._log_probs([Row(one, [a, b, c, a]), Row(one, [a, b, b, b])])
+        first, changed = self._log_probs([Row(one, [a, b, c, a]), Row(one, [a, b, b, b])])
         exact = next(self.network.parameters()).dtype == torch.float32
-        if np.abs(said - later)[:2].max() > (CLOSE if exact else CLOSE_IN_HALF):
+        if np.abs(first - changed)[:2].max() > (CLOSE if exact else CLOSE_IN_HALF):
             raise CheckpointError(
                 f"{self.name} reads what comes after a word before it scores the word, so that it "
                 "gives no likelihood of a text"
             )
-        if np.abs(said - self._log_probs([Row(other, [a, b, c, a])])[0]).max() < 1e-6:
+        if np.abs(first - self._log_probs([Row(other, [a, b, c, a])])[0]).max() < 1e-6:
             raise CheckpointError(
                 f"{self.name} says the same whatever the picture: its files do not tell how "
                 "pictures reach the text (a token for pictures, their number), or its weights "
@@ -593,13 +594,13 @@ def load(
     require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
-    told, template = prompts or PROMPTS, getattr(processor, "chat_template", None)
+    prompts, template = prompts or PROMPTS, getattr(processor, "chat_template", None)
     if not template:
         raise CheckpointError(
             f"{folder} has no chat template, which says how a model is asked: take a model that "
             "was tuned for conversations",
             path=folder,
         )
-    asked = [_conversation(told.describe, picture) for picture in (True, False)]
+    asked = [_conversation(prompts.describe, picture) for picture in (True, False)]
     require_quick_template(template, asked, processor.tokenizer.special_tokens_map, folder)
-    return Generative(network, processor, entry.name, revision_of(folder), device, told, score)
+    return Generative(network, processor, entry.name, revision_of(folder), device, prompts, score)
