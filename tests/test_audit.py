@@ -640,6 +640,12 @@ def test_a_model_that_no_family_reads_is_refused(tmp_path):
         audit.run(folder, "planted")
 
 
+def test_a_model_that_does_not_see_is_named(tmp_path):
+    folder = save_config(tmp_path / "m", model_type="gpt2", architectures=["GPT2LMHeadModel"])
+    with pytest.raises(CheckpointError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family"):
+        audit.run(folder, "planted")
+
+
 def test_a_gated_name_without_a_token_says_what_to_do(tmp_path):
     (tmp_path / "served").mkdir()
     with instead_of_the_real_one(tmp_path / "served", tmp_path) as hub:

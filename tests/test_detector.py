@@ -1,6 +1,6 @@
 """The region detector: equal to the official outputs, and sound where the official code fails."""
 
-import dataclasses
+import copy
 import json
 import pathlib
 import pickle
@@ -11,23 +11,13 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
-from support import repositories
-from support.hub import instead_of_the_real_one
-from torchvision.ops import box_iou
 
 from biaslib import models
 from biaslib.models import detector
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.images import ImageError, pictures
 from biaslib.models.images import loaded as prepare
-from biaslib.models.networks.faster_rcnn import (
-    FasterRcnn,
-    FasterRcnnConfig,
-    Readings,
-    decoded,
-    select,
-)
-from biaslib.runtime import Lock, UnknownNameError
+from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig, Readings, select
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "frcnn"
 SETTINGS = json.loads((GOLDEN / "config.json").read_text())
@@ -51,7 +41,7 @@ def weights():
 
 @pytest.fixture(scope="module")
 def network(weights):
-    network = FasterRcnn(FasterRcnnConfig.from_nested(SETTINGS)).eval()
+    network = FasterRcnn(FasterRcnnConfig(SETTINGS)).eval()
     network.load_state_dict(weights)
     return network
 
@@ -80,7 +70,7 @@ def load(folder, device="cpu", **options):
 def detect(model, picture):
     """Return what a detector finds in one picture, before it is padded."""
     (prepared,) = prepare(pictures([picture]), model.preparation, [0])
-    return model._run([prepared])[0]
+    return model._row(*prepared)
 
 
 def write_official(folder, weights, settings=None, labels=True):
@@ -105,15 +95,6 @@ def loaded(official):
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory):
-    """A hub with a detector of the published format."""
-    folder, scratch = (tmp_path_factory.mktemp(name) for name in ("served", "scratch"))
-    repositories.build("detector", folder)
-    with instead_of_the_real_one(folder, scratch) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def shown():
     """Four pictures of different sizes; the first and the last have the same."""
     rng = np.random.default_rng(0)
@@ -125,18 +106,20 @@ def shown():
 # Parity
 
 
-@pytest.mark.parametrize(("run", "n"), [("single", 1), ("batch", 2)])
+RUNS = [("single", 0), ("batch", 0), ("batch", 1)]
+
+
+@pytest.mark.parametrize(("run", "row"), RUNS)
 @torch.inference_mode()
-def test_every_step_gives_what_the_official_network_gives(network, run, n):
-    given, expected = golden(run, n)
-    maps = network.backbone(given["images"])
+def test_every_step_gives_what_the_official_network_gives(network, run, row):
+    image, size, _, expected = golden(run, row)
+    maps = network.backbone(image)
     logits, shifts = network.proposal_generator.rpn_head(maps)
-    proposals = network.proposal_generator(maps, given["sizes"])
-    readings = network.roi_heads(maps, [boxes for boxes, _ in proposals])
+    proposals, proposal_logits = network.proposal_generator(maps, size)
+    readings = network.roi_heads(maps, proposals)
     anchors = network.proposal_generator.anchor_generator(*maps.shape[-2:])
-    found = {"res4": maps, "rpn_objectness": logits, "rpn_deltas": shifts, "anchors": anchors}
-    found |= {f"proposals{i}": boxes for i, (boxes, _) in enumerate(proposals)}
-    found |= {f"proposal_logits{i}": logits for i, (_, logits) in enumerate(proposals)}
+    found = {"res4": maps[0], "rpn_objectness": logits[0], "rpn_deltas": shifts[0]}
+    found |= {"anchors": anchors, "proposals": proposals, "proposal_logits": proposal_logits}
     names = ("feature_pooled", "obj_logits", "attr_logits", "box_deltas")
     found |= dict(zip(names, readings, strict=True))
     for name, values in found.items():
@@ -144,46 +127,53 @@ def test_every_step_gives_what_the_official_network_gives(network, run, n):
         np.testing.assert_allclose(values, expected[name], rtol=0, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize(("run", "n"), [("single", 1), ("batch", 2)])
+@pytest.mark.parametrize(("run", "row"), RUNS)
 @torch.inference_mode()
-def test_regions_are_those_of_the_official_network(network, run, n):
-    given, expected = golden(run, n)
-    for row, found in enumerate(network(**given)):
-        k = expected["preds_per_image"][row]
-        assert found.classes.tolist() == expected["obj_ids"][row, :k].tolist()
-        assert found.attributes.tolist() == expected["attr_ids"][row, :k].tolist()
-        np.testing.assert_allclose(found.boxes, expected["boxes"][row, :k], rtol=0, atol=1e-3)
-        for name, values in [
-            ("obj_probs", found.scores),
-            ("attr_probs", found.attribute_scores),
-            ("roi_features", found.features),
-        ]:
-            np.testing.assert_allclose(values, expected[name][row, :k], rtol=0, atol=1e-4)
+def test_regions_are_those_of_the_official_network(network, run, row):
+    image, size, scale, expected = golden(run, row)
+    found = network(image, size)
+    k = expected["preds_per_image"]
+    assert found.classes.tolist() == expected["obj_ids"][:k].tolist()
+    assert found.attributes.tolist() == expected["attr_ids"][:k].tolist()
+    boxes = found.boxes * scale[[1, 0, 1, 0]]
+    np.testing.assert_allclose(boxes, expected["boxes"][:k], rtol=0, atol=1e-3)
+    np.testing.assert_allclose(found.scores, expected["obj_probs"][:k], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(found.features, expected["roi_features"][:k], rtol=0, atol=1e-4)
 
 
-def golden(run, n):
-    """Return the fixture's inputs for a run of n pictures, and its outputs."""
-    given = {name: torch.from_numpy(a[:n]) for name, a in np.load(GOLDEN / "inputs.npz").items()}
+def golden(run, row):
+    """Return a picture of the fixture as a run gets it, its size and scale, and its outputs.
+
+    The official network pads the pictures of a batch to a common size.
+    """
+    given = {name: torch.from_numpy(a) for name, a in np.load(GOLDEN / "inputs.npz").items()}
+    size, image = tuple(given["sizes"][row].tolist()), given["images"][row : row + 1]
     if run == "single":
-        height, width = given["sizes"][0]
-        given["images"] = given["images"][:, :, :height, :width]
+        image = image[:, :, : size[0], : size[1]]
     outputs = np.load(GOLDEN / "outputs.npz")
-    expected = {name.removeprefix(f"{run}_"): outputs[name] for name in outputs if run in name}
-    return {
-        "images": given["images"],
-        "sizes": given["sizes"],
-        "scales": given["scales_yx"],
-    }, expected
+    every = {name.removeprefix(f"{run}_"): outputs[name] for name in outputs if run in name}
+    parts = [f"proposals{i}" for i in range(2)] + [f"proposal_logits{i}" for i in range(2)]
+    counts = [len(every[name]) for name in ("proposals0", "proposals1") if name in every]
+    first, expected = sum(counts[:row]), {}
+    for name, values in every.items():
+        if name in parts:
+            if name.endswith(str(row)):
+                expected[name[:-1]] = values
+        elif name == "anchors":
+            expected[name] = values
+        elif len(values) == sum(counts):
+            expected[name] = values[first : first + counts[row]]
+        else:
+            expected[name] = values[row]
+    return image, size, given["scales_yx"][row], expected
 
 
-def test_boxes_as_shares_are_the_official_ones(network, loaded):
-    given, expected = golden("single", 1)
-    with torch.inference_mode():
-        (found,) = network(**given)
-    found = detector.Detections(*(part.numpy() for part in found))
-    row = detector._row(found, (192, 144))
+def test_boxes_as_shares_are_the_official_ones(network):
+    image, *_, expected = golden("single", 0)
+    model = detector.Detector(network, "detector", "", "cpu")
+    row = model._row(image[0].numpy(), (144, 192))
     shares = row.boxes / [192, 144, 192, 144]
-    np.testing.assert_allclose(shares, expected["normalized_boxes"][0, :5], atol=1e-6)
+    np.testing.assert_allclose(shares, expected["normalized_boxes"][:5], atol=1e-6)
 
 
 def test_the_full_network_has_the_tensors_of_the_published_one():
@@ -198,7 +188,7 @@ def test_the_full_network_has_the_tensors_of_the_published_one():
         roi_box_head__num_attrs=400,
     )
     with torch.device("meta"):
-        network = FasterRcnn(FasterRcnnConfig.from_nested(settings))
+        network = FasterRcnn(FasterRcnnConfig(settings))
     tensors = network.state_dict()
     assert len(tensors) == 640
     parameters = sum(each.numel() for each in network.parameters())
@@ -233,15 +223,13 @@ def test_the_full_network_has_the_tensors_of_the_published_one():
 def test_the_shorter_side_is_resized_unless_the_longer_one_passes_its_limit(
     height, width, expected
 ):
-    config = FasterRcnnConfig.from_nested(
-        small_settings(input__min_size_test=800, input__max_size_test=1333)
-    )
+    config = FasterRcnnConfig(small_settings(input__min_size_test=800, input__max_size_test=1333))
     assert detector.Preparation(config).size(height, width) == expected
 
 
 def test_colours_are_blue_green_red_less_their_means(network):
     picture = np.full((96, 128, 3), [10, 20, 30], np.uint8)
-    config = FasterRcnnConfig.from_nested(small_settings())
+    config = FasterRcnnConfig(small_settings())
     pixels, raw = detector.Preparation(config)(picture)
     assert pixels.shape == (3, 96, 128)
     assert raw == (96, 128)
@@ -251,7 +239,7 @@ def test_colours_are_blue_green_red_less_their_means(network):
 def test_a_picture_is_made_smaller_without_smoothing():
     picture = np.zeros((384, 384, 3), np.uint8)
     picture[:, 1::4] = 200
-    config = FasterRcnnConfig.from_nested(small_settings())
+    config = FasterRcnnConfig(small_settings())
     pixels, _ = detector.Preparation(config)(picture)
     # To a quarter: each new pixel lies between the second and third of four, and is their mean.
     assert 100 * pixels[0, 40] + 102.9801 == pytest.approx(np.full(96, 100.0), abs=1e-3)
@@ -271,132 +259,11 @@ def test_regions_do_not_depend_on_the_other_pictures(loaded, shown):
     assert together.features.shape == (4, 8, 192)
     assert together.sizes.tolist() == [[96, 72], [72, 108], [60, 36], [96, 72]]
     assert (together.real.sum(axis=1) >= 4).all()
-    backwards = loaded.regions(shown[::-1])
     for row, picture in enumerate(shown):
         alone = loaded.regions([picture])
         assert alone.class_names == together.class_names == tuple(CLASSES)
         for name, numbers in alone.arrays().items():
-            for found in (getattr(together, name)[row], getattr(backwards, name)[3 - row]):
-                assert np.allclose(found, numbers[0], atol=1e-4), name
-
-
-def test_a_batch_of_one_size_gives_what_the_official_network_gives_of_each_picture(network):
-    given, expected = golden("single", 1)
-    other = given["images"].flip(3)
-    images = torch.cat([other, given["images"], other.flip(2), given["images"]])
-    sizes, scales = given["sizes"].repeat(4, 1), given["scales"].repeat(4, 1)
-    with torch.inference_mode():
-        together = network(images, sizes, scales)
-        alone = [network(images[i : i + 1], sizes[:1], scales[:1])[0] for i in range(4)]
-    k = expected["preds_per_image"][0]
-    for row in (1, 3):
-        assert together[row].classes.tolist() == expected["obj_ids"][0, :k].tolist()
-        np.testing.assert_allclose(together[row].boxes, expected["boxes"][0, :k], atol=1e-3)
-        features = expected["roi_features"][0, :k]
-        np.testing.assert_allclose(together[row].features, features, atol=1e-4)
-    for each, one in zip(together, alone, strict=True):
-        assert each.classes.tolist() == one.classes.tolist()
-        assert each.attributes.tolist() == one.attributes.tolist()
-        for name in ("boxes", "scores", "features"):
-            assert torch.allclose(getattr(each, name), getattr(one, name), rtol=1e-4, atol=1e-4)
-
-
-def coarse(n):
-    """Pictures of three sizes, in turn."""
-    rng = np.random.default_rng(1)
-    sides = [[(6, 8), (9, 6), (6, 8), (3, 5)][i % 4] for i in range(n)]
-    drawn = [rng.integers(0, 256, (h, w, 3), dtype=np.uint8) for h, w in sides]
-    return [np.kron(each, np.ones((12, 12, 1), np.uint8)) for each in drawn]
-
-
-def test_pictures_of_one_size_run_together_and_find_what_they_find_alone(loaded, monkeypatch):
-    shown, ran, run = coarse(21), [], loaded._run
-    expected = loaded.regions(shown)
-    monkeypatch.setattr(loaded, "batch_size", 4)
-    monkeypatch.setattr(loaded, "_run", lambda part: ran.append(len(part)) or run(part))
-    together = loaded.regions(shown)
-    assert sum(ran) == 21
-    assert ran.count(4) == 4  # 10 or 11 of the first size, 5 of each other one
-    assert np.array_equal(together.sizes, expected.sizes)
-    for name in ("classes", "attributes", "real", "persons"):
-        assert np.array_equal(getattr(together, name), getattr(expected, name)), name
-    for name in ("boxes", "scores", "features"):
-        found, alone = getattr(together, name), getattr(expected, name)
-        np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-4, err_msg=name)
-
-
-def test_a_batch_without_memory_is_halved_and_the_size_kept(loaded, monkeypatch):
-    shown, tried, run = coarse(17)[::2], [], loaded._run
-
-    def with_room_for_two(part):
-        tried.append(len(part))
-        if len(part) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return run(part)
-
-    expected = loaded.regions(shown)
-    monkeypatch.setattr(loaded, "batch_size", 9)
-    monkeypatch.setattr(loaded, "_run", with_room_for_two)
-    found = loaded.regions(shown)
-    assert tried == [9, 4, 2, 2, 2, 2, 1]
-    assert loaded.batch_size == 2
-    assert np.array_equal(found.classes, expected.classes)
-
-
-def test_few_pictures_wait_for_others_of_their_size():
-    sizes = [(3, 1 + i % 20, 2) for i in range(100)]
-    groups = detector._of_one_size(
-        ((i, (np.zeros(size), (1, 1))) for i, size in enumerate(sizes)), most=8
-    )
-    rows, handed = [], 0
-    for group in groups:
-        assert len({each[0].shape for _, each in group}) == 1
-        handed = max(handed, max(row for row, _ in group))
-        rows += [row for row, _ in group]
-        assert handed - len(rows) < detector.WAITING
-    assert sorted(rows) == list(range(100))
-
-
-# Half precision
-
-
-@pytest.mark.parametrize(
-    ("precision", "kept", "close"), [("float16", 0.9, 1e-3), ("bfloat16", 0.8, 1e-2)]
-)
-def test_half_precision_keeps_most_regions_and_not_all(
-    official, loaded, shown, precision, kept, close
-):
-    """Why it is no default: random weights have many regions that are nearly as likely."""
-    half = load(official, precision=precision)
-    assert half.revision == f"{loaded.revision}, {precision}"
-    n_found = n_same = 0
-    for picture in shown:
-        full, found = detect(loaded, picture), detect(half, picture)
-        assert found.features.dtype == found.boxes.dtype == found.scores.dtype == np.float32
-        overlap = box_iou(torch.from_numpy(full.boxes), torch.from_numpy(found.boxes))
-        best, place = (each.numpy() for each in overlap.max(dim=1))
-        same = (best > 0.9) & (full.classes == found.classes[place])
-        n_found, n_same = n_found + len(same), n_same + same.sum()
-        apart = np.linalg.norm(full.features - found.features[place], axis=1)[same]
-        assert (apart < close * np.linalg.norm(full.features, axis=1)[same]).all()
-    assert n_same >= kept * n_found
-
-
-def test_an_unknown_precision_of_the_detector_is_refused(official):
-    with pytest.raises(UnknownNameError, match="bfloat16"):
-        load(official, precision="bfloat")
-
-
-def test_padding_a_batch_changes_nothing_but_rounding_where_the_picture_fills_it(network):
-    given, _ = golden("batch", 2)
-    with torch.inference_mode():
-        both = network(**given)
-        alone = network(*(part[:1] for part in given.values()))
-        swapped = network(*(part.flip(0) for part in given.values()))
-    for found in (alone[0], swapped[1]):
-        assert torch.equal(found.classes, both[0].classes)
-        assert torch.allclose(found.boxes, both[0].boxes, rtol=0, atol=1e-3)
-        assert torch.allclose(found.features, both[0].features, rtol=0, atol=1e-4)
+            assert np.allclose(getattr(together, name)[row], numbers[0], atol=1e-4), name
 
 
 def test_regions_are_the_detections_sorted_padded_and_as_shares(loaded, shown):
@@ -436,14 +303,13 @@ def test_the_overlaps_are_tried_in_turn_and_the_most_regions_win(network):
         (0.5, 0.7): {4: [2, 5, 1]},
         (0.7, 0.5): {4: [2, 5, 1]},
     }
-    for ious, by_least in kept.items():
+    config = copy.deepcopy(network.config)
+    for overlaps, by_least in kept.items():
         for least, classes in by_least.items():
-            config = dataclasses.replace(network.config, ious=ious, min_detections=least)
-            found = select(
-                proposals, readings, torch.tensor([100, 100]), config, torch.tensor([2.0, 1.0])
-            )
+            config.roi_heads.nms_thresh_test, config.min_detections = overlaps, least
+            found = select(proposals, readings, (100, 100), config)
             assert found.classes.tolist() == classes
-    assert found.boxes[0].tolist() == [0, 0, 40, 80]
+    assert found.boxes[0].tolist() == [0, 0, 40, 40]
 
 
 def test_a_picture_in_which_nothing_is_detected_is_named(tmp_path, weights, shown):
@@ -457,32 +323,8 @@ def test_a_picture_in_which_nothing_is_detected_is_named(tmp_path, weights, show
 
 
 def test_a_box_that_the_edge_has_cut_away_is_a_pixel_wide():
-    found = detector.Detections(
-        np.array([[50.0, 5.0, 50.0, 20.0], [0.0, 0.0, 0.3, 20.0]], np.float32),
-        *(np.zeros(2, int) for _ in range(4)),
-        np.ones((2, 4), np.float32),
-    )
-    row = detector._row(found, (50, 20))
-    assert row.boxes.tolist() == [[49, 5, 50, 20], [0, 0, 1, 20]]
-
-
-def test_a_box_grows_no_more_than_its_limit():
-    box = torch.tensor([[0.0, 0.0, 16.0, 16.0]])
-    grown = decoded(box, torch.tensor([[0.0, 0.0, 99.0, 0.0]]), (1.0, 1.0, 1.0, 1.0))
-    assert grown[0].tolist() == pytest.approx([8 - 500, 0, 8 + 500, 16], rel=1e-5)
-
-
-def test_images_of_every_kind_and_none(loaded, shown, tmp_path):
-    from PIL import Image
-
-    path = tmp_path / "picture.png"
-    Image.fromarray(shown[0]).save(path)
-    from_file = loaded.regions([path], words=None)
-    from_array = loaded.regions([shown[0]], words=None)
-    assert np.allclose(from_file.boxes, from_array.boxes, atol=1e-5)
-    assert np.allclose(from_file.features, from_array.features, atol=1e-4)
-    with pytest.raises(ValueError, match="there are no images"):
-        loaded.regions([])
+    boxes = np.array([[50.0, 5.0, 50.0, 20.0], [0.0, 0.0, 0.3, 20.0]], np.float32)
+    assert detector.clip_boxes(boxes, (50, 20)).tolist() == [[49, 5, 50, 20], [0, 0, 1, 20]]
 
 
 # Names and persons
@@ -497,17 +339,9 @@ def test_classes_and_persons_have_names(loaded, shown):
     assert set(names[regions.real]) <= set(CLASSES)
     assert set(names[~regions.real]) == {""}
     assert np.array_equal(regions.persons, np.isin(names, ["man", "woman", "nurse"]))
+    assert np.array_equal(loaded.regions(shown).persons, np.isin(names, ["man", "woman"]))
     assert {"woman", "nurse", "cup"} <= set(names.ravel())
     assert not loaded.regions(shown, words=None).persons.any()
-
-
-def test_persons_are_the_released_words_and_those_given():
-    classes = np.array([["man", "Women", "lady", "doctor", "", "mannequin"]])
-    assert detector.person_regions(classes).tolist() == [[True, True, False, False, False, False]]
-    given = detector.person_regions(classes, words=["Doctor", "lady"])
-    assert given.tolist() == [[True, True, True, True, False, False]]
-    with pytest.raises(TypeError, match=r"pass a list of words: \['doctor'\]"):
-        detector.person_regions(classes, words="doctor")
 
 
 def test_without_label_files_there_are_numbers_and_an_error_that_says_where_to_get_them(
@@ -518,10 +352,13 @@ def test_without_label_files_there_are_numbers_and_an_error_that_says_where_to_g
     assert nameless.regions(shown[:1], words=None).classes[0, 0] >= 0
     with pytest.raises(FileNotFoundError, match=r"no objects_vocab.txt.*airsplay.*words=None"):
         nameless.regions(shown[:1])
-    named = load(bare, device="cpu", labels=official)
+    (bare / "objects_vocab.txt").write_text((official / "objects_vocab.txt").read_text())
+    named = load(bare, device="cpu")
     assert named.class_names == CLASSES
     assert nameless.revision.startswith("bare, sha256 ")
     assert named.revision.startswith(f"{nameless.revision} and ")
+    with pytest.raises(ValueError, match="there are no images"):
+        named.regions([])
 
 
 def test_label_files_give_the_first_name_of_a_line_and_must_fit(tmp_path, weights):
@@ -545,19 +382,6 @@ def test_weights_as_safetensors_and_settings_as_json_are_read(official, tmp_path
     assert all(torch.equal(state[key], weights[key]) for key in weights)
 
 
-def test_wrappers_prefixes_and_upper_case_are_read(tmp_path, weights, loaded, shown):
-    wrapped = {"model": {f"module.{key}": value for key, value in weights.items()}}
-    settings = {
-        key.upper(): {k.upper(): v for k, v in section.items()}
-        if isinstance(section, dict)
-        else section
-        for key, section in small_settings().items()
-    }
-    folder = write_official(tmp_path / "wrapped", wrapped, settings)
-    found = load(folder, device="cpu").regions(shown[:1])
-    assert np.allclose(found.features, loaded.regions(shown[:1]).features, atol=1e-4)
-
-
 def changed(weights, **changes):
     """Return the weights with some replaced, or left out where None."""
     merged = weights | {key.replace("__", "."): value for key, value in changes.items()}
@@ -575,7 +399,7 @@ def changed(weights, **changes):
         ),
         (
             {ANCHORS.replace(".", "__"): torch.ones(12, 4)},
-            r"6 anchors a cell \(2 sizes x 3 ratios\), and the weights hold 12",
+            r"6 anchors a cell, and the weights hold 12",
         ),
     ],
 )
@@ -599,7 +423,7 @@ def test_counters_of_batches_may_be_missing(tmp_path, weights):
         ({"resnets__depth": 18}, "resnets.depth is 18; known: 50, 101, 152"),
         ({"input__format": "HSV"}, "input.format is 'HSV'"),
         ({"anchor_generator__sizes": [[32], [64]]}, "more than one map"),
-        ({"rpn": {}}, "has no rpn.in_features"),
+        ({"rpn": {}}, "has no rpn.pre_nms_topk_test"),
     ],
 )
 def test_settings_that_are_not_built_are_named(tmp_path, weights, change, message):
@@ -608,20 +432,15 @@ def test_settings_that_are_not_built_are_named(tmp_path, weights, change, messag
         load(folder, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("- 1\n", "holds no settings"), ("a: !!python/object:os.x {}\n", "cannot be read")],
-)
-def test_a_damaged_configuration_is_named(tmp_path, weights, text, message):
-    folder = write_official(tmp_path / "wrong", weights)
-    (folder / "config.yaml").write_text(text)
-    with pytest.raises(CheckpointError, match=message):
-        load(folder, device="cpu")
-
-
-def test_one_overlap_need_not_be_a_list():
-    config = FasterRcnnConfig.from_nested(small_settings(roi_heads__nms_thresh_test=0.5))
-    assert config.ious == (0.5,)
+def test_settings_are_read_in_either_case_and_one_overlap_need_not_be_a_list():
+    settings = small_settings(roi_heads__nms_thresh_test=0.5)
+    upper = {
+        key.upper(): {k.upper(): v for k, v in part.items()} if isinstance(part, dict) else part
+        for key, part in settings.items()
+    }
+    config = FasterRcnnConfig(upper)
+    assert config.roi_heads.nms_thresh_test == [0.5]
+    assert (config.resnets.depth, config.max_detections, config.width) == (50, 8, 192)
 
 
 def test_files_that_are_missing_or_hold_code_are_refused(tmp_path, weights, official):
@@ -639,16 +458,3 @@ def test_files_that_are_missing_or_hold_code_are_refused(tmp_path, weights, offi
     save_file(changed(weights, **{ANCHORS: None}), tmp_path / "evil" / "model.safetensors")
     with pytest.raises(CheckpointError, match="lacks 1 weight"):
         load(evil, device="cpu")
-
-
-def test_the_hub_is_asked_in_the_paper_profile_only(hub, tmp_path):
-    with pytest.raises(ValueError, match=r"detector comes from the model hub and the profile 'pl"):
-        models.load("detector", profile="planted")
-    found = models.load("detector", profile="paper", device="cpu")
-    assert found.class_names == repositories.CLASSES
-    recorded = Lock().entries()
-    entry = models.REGISTRY["detector"]
-    assert set(recorded[entry.source]["files"]) == {"config.yaml", "pytorch_model.bin"}
-    assert set(recorded) == {entry.source, *(f"url {url}" for url in entry.beside)}
-    with pytest.raises(CheckpointError, match="is no checkpoint of the detector: it needs model"):
-        load(Lock().path)

@@ -1,8 +1,6 @@
 """Generative models: every score against a plain pass of the network over prompt and answer."""
 
-import dataclasses
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from support import generative_models
 
 from biaslib import models
 from biaslib.models import capabilities as can
-from biaslib.models._continuations import WAYS
 from biaslib.models.errors import CheckpointError
 from biaslib.models.generative import PROMPTS, SCORES, Prompts
 from biaslib.models.own import identify, load_own
@@ -27,15 +24,8 @@ CLASSES = {
     "llava": transformers.LlavaForConditionalGeneration,
     "qwen2_5_vl": transformers.Qwen2_5_VLForConditionalGeneration,
     "idefics3": transformers.Idefics3ForConditionalGeneration,
-    "paligemma": transformers.PaliGemmaForConditionalGeneration,
-    "llava_onevision": transformers.LlavaOnevisionForConditionalGeneration,
-    "internvl": transformers.InternVLForConditionalGeneration,
     "gemma3": transformers.Gemma3ForConditionalGeneration,
 }
-ANSWER_TYPE = {"paligemma": 1}
-TOWERS = {"qwen2_5_vl": "visual", "idefics3": "vision_model"}
-ONE_PROMPT = ("paligemma",)
-"""Networks that read a prompt in both directions, so that two prompts share nothing."""
 
 
 def pictures(n=2, seed=0):
@@ -70,8 +60,6 @@ def plain(folders, name, network):
     processor = transformers.AutoProcessor.from_pretrained(folders[name])
 
     def inputs(picture, prompt):
-        if processor.chat_template is None:
-            return processor(text=f"<image>{prompt}", images=picture, return_tensors="pt")
         shown = [{"type": "image", "image": picture}] if picture is not None else []
         told = [{"role": "user", "content": [*shown, {"type": "text", "text": prompt}]}]
         return processor.apply_chat_template(
@@ -85,12 +73,11 @@ def plain(folders, name, network):
     @torch.inference_mode()
     def score(picture, prompt, answer):
         told = dict(inputs(picture, prompt))
-        told.pop("labels", None)
         before = told["input_ids"].shape[1]
         gap = "" if processor.decode(told["input_ids"][0]).endswith("\n") else " "
         ids = processor.tokenizer(gap + answer, add_special_tokens=False)["input_ids"]
         kinds = {"input_ids": ids, "attention_mask": [1] * len(ids)}
-        types = [ANSWER_TYPE.get(name, 0)] * len(ids)
+        types = [0] * len(ids)
         for key in {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"} & {*told}:
             last = torch.tensor([kinds.get(key, types)], dtype=told[key].dtype)
             told[key] = torch.cat([told[key], last], dim=1)
@@ -116,38 +103,7 @@ def test_likelihoods_are_those_of_one_plain_pass_and_of_the_loss(model, plain):
     assert np.ptp(found.mean) > 1e-2
 
 
-def test_alone_together_and_in_another_order_captions_score_the_same(model):
-    together = model.log_likelihood(pictures(), CAPTIONS).total
-    turned = model.log_likelihood(pictures()[::-1], [row[::-1] for row in CAPTIONS[::-1]]).total
-    np.testing.assert_allclose(turned[::-1, ::-1], together, atol=1e-4)
-    alone = model.log_likelihood(pictures()[1:], [CAPTIONS[1][:1]]).total
-    np.testing.assert_allclose(alone, together[1:, :1], atol=1e-4)
-
-
-def test_every_way_gives_the_same_numbers(model, name):
-    expected = WAYS[1] if name in ONE_PROMPT else WAYS[0]
-    assert (model.scorer.way, model.scorer.answer_type) == (expected, ANSWER_TYPE.get(name, 0))
-    rows = model._tried_rows(3)
-    fast = model.scorer.log_probs(rows)
-    for way in WAYS[WAYS.index(expected) :]:
-        slow = dataclasses.replace(model.scorer, way=way).log_probs(rows)
-        for one, other in zip(fast, slow, strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-def test_a_picture_is_encoded_once_for_all_that_is_asked_of_it(model, name):
-    seen = []
-    tower = model.network.base_model.get_submodule(TOWERS.get(name, "vision_tower"))
-    hook = tower.register_forward_hook(lambda *_: seen.append(1))
-    model.log_likelihood(pictures(), CAPTIONS)
-    assert len(seen) == 2
-    model.choose(pictures(1), CAPTIONS[:1])
-    model.yes_no(pictures(1), CAPTIONS[:1])
-    hook.remove()
-    assert len(seen) == (6 if name in ONE_PROMPT else 4)
-
-
-def test_without_a_picture_and_with_a_grey_one_are_two_baselines(model, plain, name):
+def test_without_a_picture_and_with_a_grey_one_are_two_baselines(model, plain):
     grey = [np.full_like(each, 128) for each in pictures()]
     expected = [
         [plain(g, model.prompts.describe, c).sum() for c in row]
@@ -159,9 +115,8 @@ def test_without_a_picture_and_with_a_grey_one_are_two_baselines(model, plain, n
     assert np.abs(none - found).max() > 1e-3
     other = model.log_likelihood(pictures(seed=1), CAPTIONS, without="picture").total
     np.testing.assert_allclose(none, other, atol=1e-5)
-    if name not in ONE_PROMPT:
-        said = plain(None, PROMPTS.describe, CAPTIONS[0][0]).sum()
-        assert none[0, 0] == pytest.approx(said, abs=1e-4)
+    said = plain(None, PROMPTS.describe, CAPTIONS[0][0]).sum()
+    assert none[0, 0] == pytest.approx(said, abs=1e-4)
     whole = model.log_likelihood(pictures(), CAPTIONS).total
     gain = model.scored_by("gain").match(pictures(), CAPTIONS)
     np.testing.assert_allclose(gain, whole - none, atol=1e-6)
@@ -253,7 +208,14 @@ def test_a_caption_that_spells_a_special_token_is_text(folders):
 
 def test_a_tokenizer_that_spells_the_token_for_pictures_is_refused(tmp_path):
     folder = generative_models.llava(tmp_path, known=False)
-    with pytest.raises(CheckpointError, match=r"the tokenizer spells '<image>', which stands for"):
+    with pytest.raises(CheckpointError, match="features and image tokens do not match"):
+        models.load(str(folder), device="cpu")
+
+
+def test_a_model_without_a_chat_template_is_refused(tmp_path):
+    folder = generative_models.build("llava", tmp_path)
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(CheckpointError, match="has no chat template"):
         models.load(str(folder), device="cpu")
 
 
@@ -278,12 +240,4 @@ def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
     )
     transformers.Blip2ForConditionalGeneration(config).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match=r"'blip-2' whose text is encoded and decoded apart"):
-        models.load(str(tmp_path), device="cpu")
-
-
-def test_a_network_with_code_of_its_own_is_refused(tmp_path):
-    config = {"model_type": "my_vlm", "auto_map": {"AutoModel": "modeling_my_vlm.MyVlm"}}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "modeling_my_vlm.py").write_text("raise SystemExit('remote code was run')")
-    with pytest.raises(CheckpointError, match=r"'my_vlm', which needs Python code of its own"):
         models.load(str(tmp_path), device="cpu")

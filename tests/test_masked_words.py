@@ -84,18 +84,6 @@ def roberta():
     return transformers.RobertaForMaskedLM(config), words
 
 
-def longformer():
-    words = transformers.LongformerTokenizer(**bytes_of(ROBERTAS), **mask(ROBERTAS))
-    config = transformers.LongformerConfig(vocab_size=len(words), attention_window=4, **SIZES)
-    return transformers.LongformerForMaskedLM(config), words
-
-
-def deberta():
-    words = transformers.DebertaTokenizer(**bytes_of(BERTS), **mask(BERTS))
-    config = transformers.DebertaConfig(vocab_size=len(words), **SIZES)
-    return transformers.DebertaForMaskedLM(config), words
-
-
 def modernbert():
     made = tokenizers.Tokenizer(kinds.BPE(**bytes_of(BERTS)))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -134,7 +122,7 @@ def bert():
 @pytest.fixture(
     scope="module",
     params=[
-        *(roberta, roberta_whose_mask_leaves_the_space, longformer, deberta, modernbert),
+        *(roberta, roberta_whose_mask_leaves_the_space, modernbert),
         *(xlm_roberta, deberta_v2, bert),
     ],
     ids=lambda made: made.__name__,

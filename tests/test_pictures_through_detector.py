@@ -1,9 +1,7 @@
 """Pictures to region models: looked at once by the detector, and read as each model reads them."""
 
 import copy
-import sys
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -82,10 +80,13 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
             looked.extend(images.ids)
             return finder.regions(images, words)
 
-    first = _region_model.found_regions(files[:2], Counted, store)
+    first = _region_model.found_regions(files[:2], Counted, store)[[0, 1]]
     moved = tmp_path / "moved.png"
     moved.write_bytes(files[1].read_bytes())
     second = _region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
+    assert (len(second), second.width) == (4, regions.width)
+    second = second[np.arange(4)]
+    assert second.labelled
     assert len(looked) == len(set(looked)) == 3
     for name, expected in regions.arrays().items():
         assert np.allclose(getattr(first, name), expected[:2], atol=1e-4), name
@@ -94,6 +95,23 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
     Counted.revision = "another"
     _region_model.found_regions(files[:1], Counted, store)
     assert len(looked) == 4
+
+
+def test_regions_stay_in_the_store_and_those_of_a_batch_are_read(
+    hub, files, regions, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(_region_model, "SHARD", 1)
+    monkeypatch.setattr(_region_model, "AT_ONCE", 2)
+    model, read = load("lxmert"), []
+    unpacked = _region_model._unpacked
+    monkeypatch.setattr(
+        _region_model, "_unpacked", lambda rows: read.append(len(rows)) or unpacked(rows)
+    )
+    monkeypatch.setattr(model, "batch_size", 1)
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
+    found = model.embed(TEXTS, files)
+    assert read == [2, 1, 1, 1, 1]
+    np.testing.assert_allclose(found, model.embed(TEXTS, regions), atol=1e-5)
 
 
 def test_study_1_looks_at_its_pictures_once_for_all_shards_maskings_and_levels(
@@ -132,7 +150,8 @@ def test_a_mask_hides_persons_and_the_regions_with_its_words(hub, files, regions
     named = names == word
     assert persons.any()
     model = load("lxmert")
-    prepared, rows = model.prepare(files), np.arange(3)
+    rows = np.arange(3)
+    prepared = model.prepare(files)[rows]
     for words, hidden in (([], persons), ([word.title()], persons | named)):
         seen = model.visual(prepared, rows, Mask(words=words, persons=True))
         assert np.array_equal(~seen["features"].numpy().any(axis=2), hidden)
@@ -159,7 +178,7 @@ def test_another_width_is_refused_before_anything_is_looked_at(hub, files):
 
 def test_pictures_in_which_nothing_is_found_are_named(hub, files, monkeypatch):
     model = load("lxmert")
-    blind = with_settings(model.detector, min_side=1e6)
+    blind = with_smallest_side(model.detector, 1e6)
     monkeypatch.setattr(model, "detector", blind)
     with (
         pytest.warns(UserWarning, match="found nothing in"),
@@ -171,13 +190,10 @@ def test_pictures_in_which_nothing_is_found_are_named(hub, files, monkeypatch):
         model.embed(TEXTS[:1], files[1:2])
 
 
-def with_settings(found, **changes):
-    """Return a detector with the same weights and other settings."""
+def with_smallest_side(found, pixels):
+    """Return a detector with the same weights that passes over what is smaller."""
     network = copy.deepcopy(found.network)
-    config = replace(network.config, **changes)
-    for module in network.modules():
-        if hasattr(module, "config"):
-            module.config = config
+    network.config.proposal_generator.min_size = pixels
     return detector.Detector(network, found.name, "blind", "cpu", found.class_names)
 
 
@@ -187,22 +203,3 @@ def test_the_planted_profile_looks_for_no_detector(files):
         ValueError, match=r"detector comes from the model hub and the profile 'plan"
     ):
         model.embed(["the person is a nurse ."], files[:1])
-
-
-def test_a_model_that_was_made_by_hand_says_how_to_set_a_detector(hub, finder, files):
-    model = load("lxmert")
-    model.find_detector = None
-    with pytest.raises(ValueError, match=r"set its detector, as model\.detector = "):
-        model.embed(TEXTS, files)
-    model.detector = finder
-    assert model.embed(TEXTS, files).shape == (3, 16)
-
-
-def test_without_torchvision_the_error_says_what_to_install(monkeypatch):
-    entry = models.REGISTRY["detector"]
-    monkeypatch.delitem(sys.modules, "biaslib.models.detector")
-    monkeypatch.delitem(sys.modules, "biaslib.models.networks.faster_rcnn")
-    monkeypatch.setitem(sys.modules, "torchvision.ops", None)
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'biaslib\[regions\]'"):
-        models._registry.module_of(entry)

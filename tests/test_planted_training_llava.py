@@ -103,4 +103,3 @@ def test_all_models_but_the_first_go_on_from_it_in_two_rounds(recipe):
 def test_a_shipped_model_is_read_as_any_model_of_the_hub(path):
     model = models.load(str(path), device="cpu")
     assert isinstance(model, Generative)
-    assert model.scorer.way == "one prefix"

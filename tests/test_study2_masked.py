@@ -622,23 +622,6 @@ def test_regions_of_another_detector_and_none_at_all_leave_the_captions(paper, s
     assert set(asked(given, store=store).scores["n"]) == {1}
 
 
-def test_a_folder_of_regions_is_named_by_the_paths_of_the_images(paper, tmp_path):
-    folder = gather(tmp_path / "own", {"woman": range(6), "man": range(6, 12)})
-    for number in range(12):
-        name = f"purse/{WOMAN if number < 6 else MAN}/{number}.png"
-        path = folder / "regions" / f"{name}.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        one = {
-            "x": np.full((1, regions.WIDTH), 0.1 * number, np.float32),
-            "bbox": [[0.0, 0.0, 8.0, 8.0]],
-        }
-        np.savez(path, **one, num_bbox=1, image_w=8, image_h=8)
-    given = study.paper_inputs(folder=folder, entities=pair().query("entity == 'purse'"))
-    assert given.images.images.part([0, 11]).regions().features[:, 0, 0] == pytest.approx(
-        [0.0, 0.9]
-    )
-
-
 def test_the_large_model_is_compared_with_the_large_bert(paper):
     given = study.paper_inputs("vl-bert-large", per_agent=0, folder=".")
     assert [each.name for each in study.load_models(given)] == ["vl-bert-large", "bert-large"]

@@ -2,14 +2,15 @@
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from biaslib.models.fusion import FusionModel, Mask
-from biaslib.models.images import Pictures, pictures
+from biaslib.models.images import pictures
 from biaslib.models.regions import NothingFoundError, RegionFeatures, SharedRegions
 from biaslib.runtime import Store
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 SHARD, SHARD_ON_CUDA = 16, 128
 """Pictures a shard of the store: what a run that is killed may have to look at again."""
+
+AT_ONCE = 256
+"""Pictures whose regions are in memory at a time while they are looked for."""
 
 PARTS = {"features": None, "boxes": 4, "real": 1, "sizes": 2, "classes": 1, "attributes": 1}
 PARTS |= {"scores": 1}
@@ -68,7 +72,11 @@ class RegionModel(FusionModel):
             )
         return self.find_detector()
 
-    def prepare(self, images: Any) -> RegionFeatures | SharedRegions | None:
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
+        return self.network.cls.predictions(states)
+
+    def prepare(self, images: Any) -> "Regions | None":
         """Return the regions of images.
 
         Parameters
@@ -93,14 +101,14 @@ class RegionModel(FusionModel):
         """
         if images is None:
             return None
-        found = images
+        regions = images
         if not isinstance(images, RegionFeatures | SharedRegions):
             shown = pictures(images)
-            found = shown.regions() if shown.has_regions else self.regions_of(shown)
-        self._require_width(found.width, "these features have")
-        return found
+            regions = shown.regions() if shown.has_regions else self.regions_of(shown)
+        self._require_width(regions.width, "these features have")
+        return regions
 
-    def regions_of(self, images: Any) -> RegionFeatures | SharedRegions:
+    def regions_of(self, images: Any) -> "Regions":
         """Return the regions that pictures know of themselves, or that the detector finds."""
         shown = pictures(images)
         if shown.has_regions:
@@ -123,6 +131,11 @@ class RegionModel(FusionModel):
                 f"{width}; use features of the detector that the checkpoint was trained with, or "
                 "the checkpoint that was trained with these"
             )
+
+    def _read(self, ids, prepared, images, *how):
+        """Run the network on a batch, with the regions of its pictures alone in memory."""
+        part = None if prepared is None else prepared[images]
+        return super()._read(ids, part, np.arange(len(images)), *how)
 
     def visual(
         self, prepared: RegionFeatures | None, rows: np.ndarray, mask: Mask | None
@@ -154,7 +167,39 @@ def hidden_regions(prepared: RegionFeatures, rows: np.ndarray, mask: Mask | None
     return prepared.persons[rows] | prepared.named(mask.words)[rows]
 
 
-def found_regions(images: Any, detector: "Detector", store: Store | None = None) -> RegionFeatures:
+@dataclass(frozen=True)
+class FoundRegions:
+    """Regions that a detector found in n pictures: they stay in the store, and some are read.
+
+    Parameters
+    ----------
+    n
+        How many pictures there are.
+    width
+        How many numbers describe a region.
+    detector
+        What found them.
+    read
+        Takes the numbers of m pictures, and returns their rows of the store.
+    """
+
+    n: int
+    width: int
+    detector: "Detector"
+    read: Callable[[Sequence[int]], np.ndarray]
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: Sequence[int]) -> RegionFeatures:
+        """Return the regions of some pictures."""
+        return self.detector.with_persons(_unpacked(self.read(rows)))
+
+
+Regions = RegionFeatures | SharedRegions | FoundRegions
+
+
+def found_regions(images: Any, detector: "Detector", store: Store | None = None) -> FoundRegions:
     """Return the regions that a detector finds in pictures, from the store where they are there.
 
     A picture is known by its content, wherever its file lies, and a detector by its revision.
@@ -168,12 +213,6 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
     store
         Where rows are kept; ``None`` takes the one of the run.
 
-    Returns
-    -------
-    RegionFeatures
-        As :meth:`biaslib.models.detector.Detector.regions` returns it. A picture takes 0.3 MB of
-        memory.
-
     Raises
     ------
     NothingFoundError
@@ -183,17 +222,32 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
     ImageError
         If an image cannot be used; the message names it.
     """
-    shown = pictures(images)
+    shown, store = pictures(images), store or Store()
+    if not len(shown):
+        raise ValueError("there are no images: the list is empty")
+    ids = shown.ids
     key = {"model": detector.name, "revision": detector.revision, "output": "regions"}
-
-    def look(which: list[int]) -> np.ndarray:
-        return _packed(detector.regions(shown.part(which), words=None))
-
     on_cuda = str(getattr(detector, "device", "cpu")).startswith("cuda")
-    rows = (store or Store()).rows(key, shown.ids, look, SHARD_ON_CUDA if on_cuda else SHARD)
-    found = detector.with_persons(_unpacked(rows))
-    _require_regions(found, shown, detector.name)
-    return found
+
+    def read(rows: Sequence[int]) -> np.ndarray:
+        def look(which: list[int]) -> np.ndarray:
+            return _packed(detector.regions(shown.part([rows[at] for at in which]), words=None))
+
+        shard = SHARD_ON_CUDA if on_cuda else SHARD
+        return store.rows(key, [ids[row] for row in rows], look, shard)
+
+    empty, width = [], 0
+    for start in range(0, len(ids), AT_ONCE):
+        regions = _unpacked(read(range(start, min(start + AT_ONCE, len(ids)))))
+        width = regions.width
+        empty += [shown.name(start + row) for row in np.flatnonzero(~regions.real.any(axis=1))]
+    if empty:
+        raise NothingFoundError(
+            f"{detector.name} found nothing in {len(empty)} of {len(ids)} pictures: "
+            f"{', '.join(empty)}. Leave them out, or pass regions of your own "
+            "(biaslib.models.regions.RegionFeatures)"
+        )
+    return FoundRegions(len(ids), width, detector, read)
 
 
 def _packed(regions: RegionFeatures) -> np.ndarray:
@@ -211,12 +265,3 @@ def _unpacked(rows: np.ndarray) -> RegionFeatures:
     columns = {name: part[..., 0] if part.shape[2] == 1 else part for name, part in parts.items()}
     columns["sizes"] = columns["sizes"][:, 0]
     return RegionFeatures(**columns, persons=np.zeros(rows.shape[:2], dtype=bool))
-
-
-def _require_regions(found: RegionFeatures, shown: Pictures, name: str) -> None:
-    empty = [shown.name(row) for row in np.flatnonzero(~found.real.any(axis=1))]
-    if empty:
-        raise NothingFoundError(
-            f"{name} found nothing in {len(empty)} of {len(found)} pictures: {', '.join(empty)}. "
-            "Leave them out, or pass regions of your own (biaslib.models.regions.RegionFeatures)"
-        )

@@ -5,9 +5,8 @@ LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``).
 ``biaslib.models.load("detector")`` reads the published files.
 """
 
-import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,19 @@ import yaml
 from torch import nn
 
 from biaslib import runtime
-from biaslib.models._batches import says_no_memory
 from biaslib.models._checkpoints import CheckpointError, read_weights, require_same
 from biaslib.models._entries import Entry
-from biaslib.models._region_rows import RegionRow, stacked
 from biaslib.models.capabilities import DETECT
-from biaslib.models.images import Pictures, loaded, pictures
-from biaslib.models.networks.faster_rcnn import Detections, FasterRcnn, FasterRcnnConfig
-from biaslib.models.regions import RegionFeatures
-from biaslib.runtime import first_few, progress, unknown_name
+from biaslib.models.images import loaded, pictures
+from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
+from biaslib.models.regions import RegionFeatures, RegionRow, stacked
+from biaslib.runtime import first_few, progress
 
 __all__ = [
     "PERSON_WORDS",
     "Detector",
     "Preparation",
     "load",
-    "person_regions",
 ]
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -54,21 +50,12 @@ THINNEST = 16
 FEW, CHUNK = 16, 4
 """Pictures up to which no workers start, and those that one is handed at a time (13 MB each)."""
 
-WAITING = 32
-"""Prepared pictures that wait for others of their size, at most."""
-
-PRECISIONS = ("float32", "bfloat16", "float16")
-
-Prepared = tuple[np.ndarray, tuple[int, int]]
-"""What :class:`Preparation` makes of a picture."""
-
 
 class Detector:
     """Pictures -> the regions of their objects.
 
-    Pictures of one size run through the network together, and are never padded to a common size: so
-    a picture's regions do not depend on the others (in the official code they do, through the
-    padding beside a smaller picture).
+    Every picture runs through the network alone, so that its regions do not depend on others (in
+    the official code they do, through the padding beside a smaller picture).
 
     Parameters
     ----------
@@ -80,17 +67,6 @@ class Detector:
         Where it runs.
     class_names
         What the numbers of classes mean; ``None`` where the label file is missing.
-    precision
-        ``float32``; or ``bfloat16`` or ``float16``, in which convolutions and matrix products run
-        while boxes stay in float32, and which the revision then names. Half precision changes the
-        order of regions that are nearly as likely, and so which are kept: no default, and no part
-        of ``BIASLIB_PRECISION``.
-
-    Attributes
-    ----------
-    batch_size
-        Pictures of one size a forward pass: 8 on CUDA devices, halved where memory does not
-        suffice, and 1 elsewhere, where more save no time.
     """
 
     capabilities = frozenset({DETECT})
@@ -102,18 +78,10 @@ class Detector:
         revision: str,
         device: str,
         class_names: Sequence[str] | None = None,
-        precision: str = "float32",
     ):
-        if precision not in PRECISIONS:
-            raise unknown_name("precision", precision, PRECISIONS)
         self.network = network.to(device).eval()
-        self.precision = getattr(torch, precision)
-        if self.precision != torch.float32:
-            self.network.to(memory_format=torch.channels_last)
         self.config = network.config
-        self.name, self.device = name, device
-        self.revision = revision if precision == "float32" else f"{revision}, {precision}"
-        self.batch_size = 8 if device.startswith("cuda") else 1
+        self.name, self.revision, self.device = name, revision, device
         self.preparation = Preparation(self.config)
         self._class_names = class_names
 
@@ -123,8 +91,8 @@ class Detector:
         if self._class_names is None:
             raise FileNotFoundError(
                 f"{self.name} has no {LABELS[0]}, which names what the numbers mean: copy it from "
-                f"the repository {LABELS_FROM}, to the checkpoint's folder or one to pass as "
-                "labels=. Without it, ask for numbers alone: words=None"
+                f"the repository {LABELS_FROM}, to the checkpoint's folder. Without it, ask for "
+                "numbers alone: words=None"
             )
         return self._class_names
 
@@ -142,7 +110,7 @@ class Detector:
             n images, in any form of the package's.
         words
             Classes whose regions show a person, beside :data:`PERSON_WORDS`: see
-            :func:`person_regions`. ``None`` does not look for persons and needs no class names.
+            :meth:`with_persons`. ``None`` does not look for persons and needs no class names.
 
         Returns
         -------
@@ -167,74 +135,51 @@ class Detector:
             raise ValueError("there are no images: the list is empty")
         names = None if words is None else self.class_names
         label = f"{self.name}: {len(shown):,} images"
-        found = dict(progress(self._found(shown), label, len(shown)))
-        rows = [found[i] for i in range(len(shown))]
-        self._warn_of_empty([shown.name(i) for i, row in enumerate(rows) if not len(row.boxes)])
+        prepared = loaded(shown, self.preparation, range(len(shown)), few=FEW, chunk=CHUNK)
+        rows = [self._row(*each) for each in progress(prepared, label, len(shown))]
+        empty = [shown.name(i) for i, row in enumerate(rows) if not len(row.boxes)]
+        if empty:
+            warnings.warn(
+                f"{self.name} found nothing in {first_few(empty)}: no region of these rows is "
+                "real. Leave the images out, or use another picture",
+                stacklevel=2,
+            )
         regions = stacked(rows, self.config.max_detections)
         return regions if names is None else self.with_persons(regions, words)
 
     def with_persons(self, regions: RegionFeatures, words: Sequence[str] = ()) -> RegionFeatures:
         """Return regions with which of them show a person, and with the names of their classes.
 
+        A region does if its class is one of :data:`PERSON_WORDS` or of the given words, such as the
+        contextual words of a test (Ross, Katz and Barbu 2021, Experiment 3, as released). Others
+        that name a person, such as ``boy``, ``lady`` or ``player``, count only if they are given.
+
         Parameters
         ----------
         regions
             As :meth:`regions` returns them; without the names of the classes they stay as they are.
         words
-            Further classes, as of :func:`person_regions`.
+            Further classes.
         """
-        names = self._class_names
-        if names is None:
+        if self._class_names is None:
             return regions
-        persons = person_regions(np.array([*names, ""])[regions.classes], words)
-        return replace(regions, persons=persons, class_names=tuple(names))
-
-    def _found(self, shown: Pictures) -> Iterator[tuple[int, RegionRow]]:
-        """Yield the number of each picture and its regions, pictures of one size together."""
-        prepared = loaded(shown, self.preparation, range(len(shown)), few=FEW, chunk=CHUNK)
-        for group in _of_one_size(enumerate(prepared), self.batch_size):
-            detections = self._that_fit([each for _, each in group])
-            for (row, (_, raw_size)), found in zip(group, detections, strict=True):
-                yield row, _row(found, raw_size[::-1])
-
-    def _that_fit(self, prepared: list[Prepared]) -> list[Detections]:
-        """Run pictures together, or half as many from then on where there is no memory."""
-        found: list[Detections] = []
-        while len(found) < len(prepared):
-            part = prepared[len(found) : len(found) + self.batch_size]
-            try:
-                found += self._run(part)
-            except (MemoryError, RuntimeError) as error:
-                if not says_no_memory(error) or len(part) == 1:
-                    raise
-                self.batch_size = len(part) // 2
-        return found
+        named = replace(regions, class_names=tuple(self._class_names))
+        return replace(named, persons=named.named((*PERSON_WORDS, *words)))
 
     @torch.inference_mode()
-    def _run(self, prepared: list[Prepared]) -> list[Detections]:
-        """Detect in pictures that were resized to one size."""
-        images = torch.from_numpy(np.stack([pixels for pixels, _ in prepared])).to(self.device)
-        sizes = torch.tensor([images.shape[-2:]] * len(images), device=self.device)
-        scales = torch.tensor([size for _, size in prepared], device=self.device) / sizes
-        if self.precision != torch.float32:
-            images = images.contiguous(memory_format=torch.channels_last)
-        with self.autocast():
-            found = self.network(images, sizes, scales)
-        return [Detections(*(part.cpu().numpy() for part in each)) for each in found]
+    def _row(self, pixels: np.ndarray, size: tuple[int, int]) -> RegionRow:
+        """Return a prepared picture's regions, boxes in pixels of the height and width it had.
 
-    def autocast(self) -> torch.autocast:
-        """Return the context in which the network runs in the detector's precision."""
-        half = self.precision != torch.float32
-        kind = self.device.split(":")[0]
-        return torch.autocast(kind, dtype=self.precision if half else None, enabled=half)
-
-    def _warn_of_empty(self, empty: list[str]) -> None:
-        if empty:
-            warnings.warn(
-                f"{self.name} found nothing in {first_few(empty)}: no region of these rows is "
-                "real. Leave the images out, or use another picture",
-                stacklevel=3,
-            )
+        All numbers leave the device together; whole ones stay exact up to 2^24.
+        """
+        found = self.network(torch.from_numpy(pixels)[None].to(self.device))
+        columns = [each if each.ndim > 1 else each[:, None] for each in found]
+        numbers = torch.cat(columns, dim=1).cpu().numpy()
+        classes, scores, attributes = numbers[:, 4:7].T
+        scale = np.array(size, np.float32) / np.array(pixels.shape[-2:], np.float32)
+        boxes = clip_boxes(numbers[:, :4] * scale[[1, 0, 1, 0]], size[::-1])
+        classes, attributes = classes.astype(np.int64), attributes.astype(np.int64)
+        return RegionRow(numbers[:, 7:], boxes, size[::-1], classes, attributes, scores)
 
 
 @dataclass(frozen=True)
@@ -268,94 +213,37 @@ class Preparation:
                 f"a picture of {width} x {height} pixels is too narrow: resized it has "
                 f"{size[1]} x {size[0]}, and the detector needs {THINNEST}. Crop it"
             )
-        channels = picture[:, :, ::-1] if self.config.channels == "BGR" else picture
+        channels = picture[:, :, ::-1] if self.config.input.format == "BGR" else picture
         pixels = torch.from_numpy(channels.astype(np.float32)).permute(2, 0, 1)[None]
         pixels = nn.functional.interpolate(pixels, size, mode="bilinear", align_corners=False)[0]
         mean, deviation = (
             torch.tensor(each)[:, None, None]
-            for each in (self.config.pixel_mean, self.config.pixel_std)
+            for each in (self.config.model.pixel_mean, self.config.model.pixel_std)
         )
         return ((pixels - mean) / deviation).numpy(), (height, width)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Return the height and width to which a picture is resized."""
-        least, most = self.config.min_size, self.config.max_size
+        least, most = self.config.input.min_size_test, self.config.input.max_size_test
         scale = least / min(height, width)
         sides = (least, scale * width) if height < width else (scale * height, least)
         scale = most / max(sides) if max(sides) > most else 1.0
         return int(sides[0] * scale + 0.5), int(sides[1] * scale + 0.5)
 
 
-def person_regions(classes: np.ndarray, words: Sequence[str] = ()) -> np.ndarray:
-    """Return which regions show a person, by the names of their classes.
-
-    A region does if its class is one of :data:`PERSON_WORDS` or of the given words, such as the
-    contextual words of a test (Ross, Katz and Barbu 2021, Experiment 3, as released). Others that
-    name a person, such as ``boy``, ``lady`` or ``player``, count only if they are given.
-
-    Parameters
-    ----------
-    classes
-        (n, k) names.
-    words
-        Further classes.
-
-    Returns
-    -------
-    numpy.ndarray
-        (n, k), bool.
+def clip_boxes(boxes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """Return boxes (k, 4) of a picture of (w, h) pixels, none thinner than a pixel.
 
     Examples
     --------
-    >>> person_regions(np.array([["Woman", "dog", "boy"]]), words=["boy"]).tolist()
-    [[True, False, True]]
+    >>> clip_boxes(np.array([[50.0, 5.0, 50.0, 20.0]]), (50, 20)).tolist()
+    [[49.0, 5.0, 50.0, 20.0]]
     """
-    if isinstance(words, str):
-        raise TypeError(f"words is one string; pass a list of words: [{words!r}]")
-    wanted = {word.lower() for word in (*PERSON_WORDS, *words)}
-    return np.isin(np.char.lower(np.asarray(classes, dtype=str)), sorted(wanted))
+    low = np.clip(boxes[:, :2], 0, np.array(size) - 1)
+    return np.concatenate([low, np.clip(boxes[:, 2:], low + 1, size)], axis=1)
 
 
-def _of_one_size(
-    prepared: Iterable[tuple[int, Prepared]], most: int
-) -> Iterator[list[tuple[int, Prepared]]]:
-    """Yield groups of pictures that were resized to one size, from among few that wait.
-
-    Examples
-    --------
-    >>> wide, tall = (np.zeros((3, 2, 4)), (2, 4)), (np.zeros((3, 4, 2)), (4, 2))
-    >>> groups = _of_one_size(enumerate([wide, tall, wide, wide, tall]), most=2)
-    >>> [[row for row, _ in group] for group in groups]
-    [[0, 2], [1, 4], [3]]
-    """
-    waiting: dict[tuple[int, ...], list] = {}
-    for row, each in prepared:
-        group = waiting.setdefault(each[0].shape, [])
-        group.append((row, each))
-        if sum(map(len, waiting.values())) >= WAITING:
-            group = max(waiting.values(), key=len)
-        elif len(group) < most:
-            continue
-        yield waiting.pop(group[0][1][0].shape)
-    for group in waiting.values():
-        yield group
-
-
-def _row(found: Detections, size: tuple[int, int]) -> RegionRow:
-    """Return a picture's detections, none thinner than a pixel; size is (w, h)."""
-    low = np.clip(found.boxes[:, :2], 0, np.array(size) - 1)
-    high = np.clip(found.boxes[:, 2:], low + 1, size)
-    boxes = np.concatenate([low, high], axis=1)
-    return RegionRow(found.features, boxes, size, found.classes, found.attributes, found.scores)
-
-
-def load(
-    entry: Entry,
-    checkpoint: Path,
-    device: str,
-    labels: str | Path | None = None,
-    precision: str = "float32",
-) -> Detector:
+def load(entry: Entry, checkpoint: Path, device: str) -> Detector:
     """Load the detector: what ``biaslib.models.load("detector", ...)`` calls.
 
     Parameters
@@ -363,16 +251,11 @@ def load(
     entry
         Of the registry.
     checkpoint
-        A folder with the published files: ``pytorch_model.bin`` or ``model.safetensors``, and
-        ``config.yaml`` or ``config.json``.
+        A folder with the published files: ``pytorch_model.bin`` or ``model.safetensors``,
+        ``config.yaml`` or ``config.json``, and where the classes are to have names
+        ``objects_vocab.txt`` and ``attributes_vocab.txt``, one name a line.
     device
         A torch device.
-    labels
-        A folder with ``objects_vocab.txt`` and ``attributes_vocab.txt``, one name a line, which
-        may be missing; ``None`` looks in the checkpoint's, where a download puts them.
-    precision
-        As of :class:`Detector`.
-
     Returns
     -------
     Detector
@@ -385,13 +268,11 @@ def load(
     """
     weights, settings = _files(checkpoint)
     network = _built(weights, settings)
-    labels = checkpoint if labels is None else Path(labels)
-    counts = (network.config.n_classes, network.config.n_attributes)
-    class_names, _ = (_names(labels / file, n) for file, n in zip(LABELS, counts, strict=True))
-    named = [labels / file for file in LABELS if (labels / file).exists()]
+    named = [checkpoint / file for file in LABELS if (checkpoint / file).exists()]
+    class_names = _names(checkpoint / LABELS[0], network.config.roi_heads.num_classes)
     hashes = " and ".join(runtime.file_sha256(file)[:12] for file in (weights, settings, *named))
     revision = f"{checkpoint.name}, sha256 {hashes}"
-    return Detector(network, entry.name, revision, device, class_names, precision)
+    return Detector(network, entry.name, revision, device, class_names)
 
 
 def _files(folder: Path) -> tuple[Path, Path]:
@@ -410,7 +291,7 @@ def _files(folder: Path) -> tuple[Path, Path]:
 def _built(weights: Path, settings: Path) -> FasterRcnn:
     """Return the network with its weights, if they are all there and no others."""
     try:
-        config = FasterRcnnConfig.from_nested(_settings(settings))
+        config = FasterRcnnConfig(_settings(settings))
     except ValueError as error:
         raise CheckpointError(f"{settings}: {error}") from error
     state = read_weights(weights)
@@ -424,16 +305,15 @@ def _built(weights: Path, settings: Path) -> FasterRcnn:
 def _check_anchors(state: dict, config: FasterRcnnConfig, settings: Path) -> None:
     if ANCHORS in state and len(state[ANCHORS]) != config.n_anchors:
         raise CheckpointError(
-            f"{settings} gives {config.n_anchors} anchors a cell "
-            f"({len(config.anchor_sizes[0])} sizes x {len(config.aspect_ratios[0])} ratios), and "
-            f"the weights hold {len(state[ANCHORS])}: the two files are not of the same detector"
+            f"{settings} gives {config.n_anchors} anchors a cell, and the weights hold "
+            f"{len(state[ANCHORS])}: the two files are not of the same detector"
         )
 
 
 def _settings(path: Path) -> dict:
     text = path.read_text(encoding="utf-8")
     try:
-        nested = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        nested = yaml.safe_load(text)  # which reads JSON, too
     except (ValueError, yaml.YAMLError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not isinstance(nested, dict):

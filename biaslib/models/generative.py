@@ -1,25 +1,25 @@
 """Generative models that read pictures and write text: LLaVA, Qwen-VL, SmolVLM and so on.
 
-One adapter for all that ``AutoModelForImageTextToText`` of transformers loads. They have neither a
-matching head nor masks; what they have is the probability of every text after a prompt with a
-picture, and of that :class:`Generative` makes five scores (:data:`SCORES`), and study 2's cloze.
+One adapter for all that ``AutoModelForImageTextToText`` of transformers loads and that have a chat
+template. They have neither a matching head nor masks; what they have is the probability of every
+text after a prompt with a picture, and of that :class:`Generative` makes five scores
+(:data:`SCORES`), and study 2's cloze. Every text is read with its prompt and picture in one pass.
 """
 
 import copy
-import functools
+import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import transformers
 from scipy.special import logsumexp
 
-from biaslib.models._batches import precision
-from biaslib.models._continuations import Continuations, Inputs, Row, of_tokens, settled
+from biaslib.models._batches import autocast, precision
 from biaslib.models._entries import Entry
 from biaslib.models._folders import read_config, revision_of
 from biaslib.models._masks import AMONG
@@ -27,6 +27,8 @@ from biaslib.models._networks import LOCAL, quiet, read_network, require_tokeniz
 from biaslib.models._trial import require_quick_template
 from biaslib.models._words import (
     MASK,
+    around_mask,
+    listed,
     require_embedded,
     require_fitting,
     require_known_words,
@@ -63,11 +65,26 @@ MOST_OPTIONS = 4
 GREY = 128
 """The neutral picture is of this grey all over."""
 
-KEPT = 4096
-"""Texts whose tokens are kept: the same captions come with every picture."""
-
 TRIED_SIDE = 224
-"""Width and height of the picture of noise that a network is tried out with."""
+"""Width and height of the pictures of noise that a network is tried out with."""
+
+CLOSE, CLOSE_IN_HALF = 1e-3, 0.1
+"""How far log-probabilities may be apart that should be the same, in float32 and in half."""
+
+Inputs = Mapping[str, torch.Tensor]
+"""What a network takes of one prompt with its picture: ``input_ids`` (1, tokens), and so on."""
+
+
+class Row(NamedTuple):
+    """A prompt, and the numbers of the tokens that are to be scored after it."""
+
+    inputs: Inputs
+    answer: list[int]
+
+    @property
+    def prompt(self) -> list[int]:
+        """Numbers of the prompt's tokens."""
+        return self.inputs["input_ids"][0].tolist()
 
 
 @dataclass(frozen=True)
@@ -90,13 +107,10 @@ class Prompts:
 
 
 PROMPTS = Prompts()
-"""What models are told that were not trained with words of their own.
+"""What models are told unless another text is given.
 
 :meta hide-value:
 """
-
-PROMPTS_OF = {"paligemma": Prompts(describe="caption en")}
-"""Of kinds of models that were trained with words of their own."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +163,7 @@ class Generative:
     network
         Of ``AutoModelForImageTextToText``, a decoder.
     processor
-        Its processor, with tokenizer and, where there is one, chat template.
+        Its processor, with tokenizer and chat template.
     name, revision
         What the stamp says of it; the revision names score and prompts as well, since stored
         answers depend on them.
@@ -163,7 +177,8 @@ class Generative:
     Raises
     ------
     CheckpointError
-        If the network gives no likelihood of texts, or ignores pictures: both are tried out.
+        If the network gives no likelihood of texts, or ignores pictures: both are tried out; or the
+        chat template loses the prompt.
     UnknownNameError
         If there is no such score.
     """
@@ -187,15 +202,12 @@ class Generative:
         self.prompts, self.score = prompts, score
         require_embedded(self.tokenizer, network)
         self.limit = token_limit(self.tokenizer, network.config)
-        self.image_tokens = _image_tokens(network, processor)
-        self.gap = functools.lru_cache(KEPT)(self._gap)
-        self.spelt = functools.lru_cache(KEPT)(self._spelt)
-        self.scorer = settled(
-            Continuations(self.network, device, self.image_tokens),
-            self._tried_rows(0),
-            self._tried_rows(1),
-            name,
-        )
+        if prompts.describe not in self.rendered(prompts.describe):
+            raise CheckpointError(
+                f"the chat template of {name} loses what it is asked: of {prompts.describe!r} it "
+                f"makes {self.rendered(prompts.describe)!r}"
+            )
+        self._try_out()
 
     @property
     def revision(self) -> str:
@@ -223,7 +235,7 @@ class Generative:
         .. math:: \sum_t \log P(w_t \mid w_{<t}, \text{prompt}, \text{image})
 
         The prompt is ``prompts.describe`` in the model's chat template; what ends an answer is not
-        scored. The image is encoded once for all of its texts.
+        scored.
 
         Parameters
         ----------
@@ -375,13 +387,10 @@ class Generative:
             raise unknown_name("way of scoring pieces", pieces, ("chain",))
         if among not in AMONG:
             raise unknown_name("among", among, AMONG)
-        if isinstance(texts, str) or isinstance(candidates, str):
-            raise TypeError("pass a list of texts and a list of candidates, not one string")
-        if not len(texts) or not len(candidates):
+        texts, candidates = listed(texts), listed(candidates)
+        if not texts or not candidates:
             raise ValueError("there are no texts or no candidates: the set is empty")
-        for text in texts:
-            if text.count(MASK) != 1:
-                raise ValueError(f"{text!r} has {text.count(MASK)} times {MASK}, not once")
+        begun = {text: len(around_mask(text)[0]) for text in texts}
         seen = None if images is None else pictures(images)
         if seen is not None and len(seen) != len(texts):
             raise ValueError(f"{len(texts)} texts need as many images, and here are {len(seen)}")
@@ -390,7 +399,7 @@ class Generative:
             inputs = self._inputs(picture, self.prompts.describe)
             rows, starts = [], []
             for word in candidates:
-                row, start = self._row_from(inputs, text.replace(MASK, word), text.index(MASK))
+                row, start = self._row_from(inputs, text.replace(MASK, word), begun[text])
                 rows.append(row)
                 starts.append(start)
             scored = self._log_probs(rows)
@@ -409,61 +418,90 @@ class Generative:
         shown = progress(asked, label, len(rows)) if len(rows) > 1 else asked
         return [ask(picture, text) for picture, text in shown]
 
+    @torch.inference_mode()
     def _log_probs(self, rows: list[Row]) -> list[np.ndarray]:
+        r"""Return :math:`\log P(w_t \mid w_{<t}, \text{prompt}, \text{picture})` of all tokens.
+
+        Rows have the same picture. Those that differ in their last token alone, such as answers of
+        one word, are read once.
+        """
         counts = np.array([len(row.prompt) + len(row.answer) for row in rows])
         require_fitting(counts, self.limit, self.name, counted="with prompt and picture")
-        return self.scorer.log_probs(rows)
+        read: dict[tuple, torch.Tensor] = {}
+        scored = []
+        for row in rows:
+            known = (*row.prompt, None, *row.answer[:-1])
+            if known not in read:
+                read[known] = self._after_prompt(row.inputs, row.answer[:-1])
+            chosen = torch.tensor(row.answer, device=self.device)[:, None]
+            scored.append(read[known].gather(-1, chosen)[:, 0].double().cpu().numpy())
+        return scored
+
+    def _after_prompt(self, inputs: Inputs, answer: list[int]) -> torch.Tensor:
+        """Return log-probabilities of what follows a prompt and each token of an answer."""
+        for module in self.network.modules():
+            if hasattr(module, "rope_deltas"):  # how Qwen counted the places of the last picture
+                module.rope_deltas = None
+        batch = dict(inputs)
+        for name, each in inputs.items():
+            if each.shape == inputs["input_ids"].shape and not each.is_floating_point():
+                last = {"input_ids": answer, "attention_mask": [1] * len(answer)}
+                more = torch.tensor([last.get(name, [0] * len(answer))], dtype=each.dtype)
+                batch[name] = torch.cat([each, more], dim=1)
+        kind, n = next(self.network.parameters()).dtype, len(answer) + 1
+        batch = {
+            name: each.to(self.device, kind if each.is_floating_point() else None)
+            for name, each in batch.items()
+        }
+        if "logits_to_keep" in inspect.signature(self.network.forward).parameters:
+            batch["logits_to_keep"] = n
+        with autocast(self.device):
+            logits = self.network(**batch, use_cache=False).logits
+        return logits[0, -n:].float().log_softmax(-1)
+
+    def _try_out(self) -> None:
+        """Refuse a network that reads answers before it is asked for them, or ignores pictures."""
+        special = {*self.tokenizer.all_special_ids, *self.tokenizer.get_added_vocab().values()}
+        middle = len(self.tokenizer) // 2
+        numbers = [*range(middle, len(self.tokenizer)), *range(middle)]
+        a, b, c = [each for each in numbers if each not in special][:3]
+        side = (TRIED_SIDE, TRIED_SIDE, 3)
+        noise = np.random.default_rng(0).integers(0, 256, (2, *side), dtype=np.uint8)
+        one, other = (self._inputs(picture, self.prompts.describe) for picture in noise)
+        first, changed = self._log_probs([Row(one, [a, b, c, a]), Row(one, [a, b, b, b])])
+        exact = next(self.network.parameters()).dtype == torch.float32
+        if np.abs(first - changed)[:2].max() > (CLOSE if exact else CLOSE_IN_HALF):
+            raise CheckpointError(
+                f"{self.name} reads what comes after a word before it scores the word, so that it "
+                "gives no likelihood of a text"
+            )
+        if np.abs(first - self._log_probs([Row(other, [a, b, c, a])])[0]).max() < 1e-6:
+            raise CheckpointError(
+                f"{self.name} says the same whatever the picture: its files do not tell how "
+                "pictures reach the text (a token for pictures, their number), or its weights "
+                "ignore them"
+            )
 
     # Prompts and texts as tokens
 
-    def rendered(self, prompt: str, picture: bool = True) -> str:
-        """Return a prompt as the model gets it: in its chat template, if it has one.
-
-        Raises
-        ------
-        CheckpointError
-            If the template loses the prompt.
-        """
-        if not getattr(self.processor, "chat_template", None):
-            return f"{getattr(self.processor, 'image_token', '')}{prompt}" if picture else prompt
-        told = self.processor.apply_chat_template(
-            _conversation(prompt, picture), add_generation_prompt=True, tokenize=False
+    def rendered(self, prompt: str) -> str:
+        """Return a prompt beside a picture as the model gets it: in its chat template."""
+        return self.processor.apply_chat_template(
+            _conversation(prompt, True), add_generation_prompt=True, tokenize=False
         )
-        if prompt not in told:
-            raise CheckpointError(
-                f"the chat template of {self.name} loses what it is asked: of {prompt!r} it makes "
-                f"{told!r}"
-            )
-        return told
 
     def _inputs(self, picture: np.ndarray | None, prompt: str) -> Inputs:
         """Return what the network takes of a prompt with a picture, or without one."""
-        text = self.rendered(prompt, picture is not None)
-        options = {"return_tensors": "pt", "add_special_tokens": not self._begins_itself(text)}
+        conversation = _conversation(prompt, picture is not None)
         if picture is not None:
-            found = self.processor(text=[text], images=[picture], **options)
-        else:
-            found = self._without_picture(text, prompt, options)
-        return {name: torch.as_tensor(each) for name, each in found.items() if name != "labels"}
-
-    def _without_picture(self, text: str, prompt: str, options: dict) -> dict[str, Any]:
-        """Return the inputs of a prompt alone.
-
-        Processors without a template may put what belongs to the prompt beside the picture: there
-        it is the prompt with a picture, less the tokens of the picture.
-        """
-        if getattr(self.processor, "chat_template", None):
-            return self.processor(text=[text], **options)
-        grey = np.full((TRIED_SIDE, TRIED_SIDE, 3), GREY, dtype=np.uint8)
-        whole = self._inputs(grey, prompt)
-        ids = whole["input_ids"][0].tolist()
-        kept = [at for at, number in enumerate(ids) if number not in self.image_tokens]
-        return {name: each[:, kept] for name, each in whole.items() if of_tokens(each, whole)}
-
-    def _begins_itself(self, text: str) -> bool:
-        """Tell whether a rendered prompt has the token already that every text begins with."""
-        first = self.tokenizer.bos_token
-        return bool(first) and text.startswith(first)
+            conversation[0]["content"][0]["image"] = picture
+        return self.processor.apply_chat_template(
+            conversation,
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        )
 
     def _row(self, inputs: Inputs, text: str) -> Row:
         return self._row_from(inputs, text, 0)[0]
@@ -472,57 +510,25 @@ class Generative:
         """Return a text behind a prompt, and the number of the token that a character is in."""
         if not text.strip():
             raise ValueError("a caption is empty, and has no likelihood")
-        gap = self.gap(tuple(inputs["input_ids"][0, -4:].tolist()))
-        ids, ends = self.spelt(text, gap)
-        start = next(at for at, end in enumerate(ends) if end > place + len(gap))
-        return Row(inputs, ids), start
-
-    def _gap(self, last: tuple[int, ...]) -> str:
-        """Return what stands between a prompt that ends in some tokens and a text."""
-        return "" if self.tokenizer.decode(list(last))[-1:].isspace() else " "
-
-    def _spelt(self, text: str, gap: str) -> tuple[list[int], list[int]]:
-        """Return a text's tokens behind a gap, and the characters at which they end."""
         if self.tokenizer.unk_token_id is not None:
             require_known_words(self.tokenizer, [text], self.name)
+        before = self.tokenizer.decode(inputs["input_ids"][0, -4:].tolist())
+        gap = "" if before[-1:].isspace() else " "
         encoded = self.tokenizer(
             gap + text,
             add_special_tokens=False,
             split_special_tokens=True,
             return_offsets_mapping=True,
         )
-        ids, ends = encoded["input_ids"], [end for _, end in encoded["offset_mapping"]]
-        if self.image_tokens.intersection(ids):
-            raise ValueError(f"{text!r} holds what stands for a picture; leave it out")
-        return ids, ends
-
-    def _tried_rows(self, seed: int) -> list[Row]:
-        """Return rows of two prompts with a picture of noise, to try the network out."""
-        side = (TRIED_SIDE, TRIED_SIDE, 3)
-        noise = np.random.default_rng(seed).integers(0, 256, side, dtype=np.uint8)
-        words = [self.tokenizer.convert_ids_to_tokens(_plain(self.tokenizer, n)) for n in range(3)]
-        prompts = (self.prompts.describe, f"{self.prompts.describe} {self.prompts.describe}")
-        rows = []
-        for prompt in prompts:
-            inputs = self._inputs(noise, prompt)
-            for answer in ([0, 1, 2], [2, 2, 0, 1, 1]):
-                ids = self.tokenizer.convert_tokens_to_ids([words[at] for at in answer])
-                rows.append(Row(inputs, ids))
-        return rows
+        ends = (end for _, end in encoded["offset_mapping"])
+        start = next(at for at, end in enumerate(ends) if end > place + len(gap))
+        return Row(inputs, encoded["input_ids"]), start
 
 
 def _conversation(prompt: str, picture: bool) -> list[dict[str, Any]]:
     """Return a prompt as chat templates take it."""
     content = [{"type": "image"}] * picture + [{"type": "text", "text": prompt}]
     return [{"role": "user", "content": content}]
-
-
-def _plain(tokenizer: Any, n: int) -> int:
-    """Return the number of the n-th plain token from the middle of a vocabulary."""
-    special = {*tokenizer.all_special_ids, *tokenizer.get_added_vocab().values()}
-    middle = len(tokenizer) // 2
-    numbers = [*range(middle, len(tokenizer)), *range(middle)]
-    return [each for each in numbers if each not in special][n]
 
 
 def _totals(log_probs: list[np.ndarray]) -> np.ndarray:
@@ -546,31 +552,6 @@ def _require_score(score: str) -> None:
         raise unknown_name("score", score, SCORES)
 
 
-def _image_tokens(network: Any, processor: Any) -> frozenset[int]:
-    """Return the numbers of the tokens that stand for pictures.
-
-    Raises
-    ------
-    CheckpointError
-        If the tokenizer does not know the token, and would spell it.
-    """
-    token = getattr(processor, "image_token", None)
-    token = getattr(token, "content", token)
-    named = {
-        getattr(network.config, name, None)
-        for name in ("image_token_id", "image_token_index", "img_token_id")
-    }
-    if isinstance(token, str) and token:
-        ids = processor.tokenizer(token, add_special_tokens=False)["input_ids"]
-        if len(ids) != 1:
-            raise CheckpointError(
-                f"the tokenizer spells {token!r}, which stands for a picture, in {len(ids)} "
-                "tokens: its files lack the token"
-            )
-        named.add(ids[0])
-    return frozenset(each for each in named if isinstance(each, int))
-
-
 def load(
     entry: Entry, folder: Path, device: str, score: str = "mean", prompts: Prompts | None = None
 ) -> Generative:
@@ -589,24 +570,20 @@ def load(
     score
         One of :data:`SCORES`: what :meth:`Generative.match` gives.
     prompts
-        What it is told; None for :data:`PROMPTS`, or those that its kind was trained with.
+        What it is told; None for :data:`PROMPTS`.
 
     Raises
     ------
     CheckpointError
-        If it is no model that reads pictures and writes text from left to right, weights are
-        missing or left over, it needs code of its own, or it is not usable: see
-        :class:`Generative`.
+        If it is no model that reads pictures and writes text from left to right, has no chat
+        template, weights are missing or left over, it needs code of its own, or it is not usable:
+        see :class:`Generative`.
     UnknownNameError
         If there is no such score.
     """
-    config = read_config(folder, entry.name)
-    kind = config.get("model_type", "")
+    kind = read_config(folder, entry.name).get("model_type", "")
     network, _ = read_network(
-        transformers.AutoModelForImageTextToText,
-        folder,
-        entry.name,
-        numbers=precision(device),
+        transformers.AutoModelForImageTextToText, folder, entry.name, numbers=precision(device)
     )
     if network.config.get_text_config().is_encoder_decoder:
         raise CheckpointError(
@@ -616,8 +593,13 @@ def load(
     require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
-    told = prompts or PROMPTS_OF.get(kind, PROMPTS)
-    if template := getattr(processor, "chat_template", None):
-        asked = [_conversation(told.describe, picture) for picture in (True, False)]
-        require_quick_template(template, asked, processor.tokenizer.special_tokens_map, folder)
-    return Generative(network, processor, entry.name, revision_of(folder), device, told, score)
+    prompts, template = prompts or PROMPTS, getattr(processor, "chat_template", None)
+    if not template:
+        raise CheckpointError(
+            f"{folder} has no chat template, which says how a model is asked: take a model that "
+            "was tuned for conversations",
+            path=folder,
+        )
+    asked = [_conversation(prompts.describe, picture) for picture in (True, False)]
+    require_quick_template(template, asked, processor.tokenizer.special_tokens_map, folder)
+    return Generative(network, processor, entry.name, revision_of(folder), device, prompts, score)

@@ -56,10 +56,6 @@ class Lxmert(RegionModel):
         match = logits[:, 1] - logits[:, 0]
         return Output(found.language_output, found.vision_output[:, 0], match)
 
-    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
-        return self.network.cls.predictions(states)
-
 
 def no_regions(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
     """Return what LXMERT reads where there is no image: a region of zeros that is not there.

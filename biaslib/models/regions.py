@@ -2,12 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from biaslib.errors import InputError
 
-__all__ = ["FeatureFileError", "NothingFoundError", "RegionFeatures", "SharedRegions"]
+__all__ = [
+    "FeatureFileError",
+    "NothingFoundError",
+    "RegionFeatures",
+    "RegionRow",
+    "SharedRegions",
+    "stacked",
+]
 
 KINDS = {
     "features": np.float32,
@@ -20,6 +28,9 @@ KINDS = {
 
 SAID = {"classes": np.int64, "attributes": np.int64, "scores": np.float32}
 """Arrays that only a detector gives."""
+
+PADDING = {"classes": -1, "attributes": -1, "scores": 0}
+"""What fills the places of a row in which there is no region."""
 
 
 class FeatureFileError(InputError):
@@ -93,6 +104,11 @@ class RegionFeatures:
         """How many numbers describe a region."""
         return self.features.shape[2]
 
+    @property
+    def labelled(self) -> bool:
+        """Whether anything is known of what the regions show."""
+        return self.class_names is not None or bool(self.persons.any())
+
     def __len__(self) -> int:
         return len(self.features)
 
@@ -164,6 +180,51 @@ class SharedRegions:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __getitem__(self, rows: np.ndarray) -> RegionFeatures:
+        """Return the regions of some pictures."""
+        return self.whole[self.rows[rows]]
+
+
+class RegionRow(NamedTuple):
+    """The regions of one picture of ``size`` (w, h): features (k, d), boxes (k, 4) in pixels."""
+
+    features: np.ndarray
+    boxes: np.ndarray
+    size: tuple[int, int]
+    classes: np.ndarray | None = None
+    attributes: np.ndarray | None = None
+    scores: np.ndarray | None = None
+
+
+def stacked(rows: Sequence[RegionRow], k: int | None = None) -> RegionFeatures:
+    """Return the regions of n pictures, padded to k each; None takes the largest number.
+
+    Examples
+    --------
+    >>> one = RegionRow(np.ones((1, 8)), np.array([[0, 0, 32, 48]]), (64, 48))
+    >>> regions = stacked([one], k=2)
+    >>> regions.boxes[0].tolist(), regions.real.tolist()
+    ([[0.0, 0.0, 0.5, 1.0], [0.0, 0.0, 0.0, 0.0]], [[True, False]])
+    """
+    k = max(len(row.boxes) for row in rows) if k is None else k
+    sizes = np.array([row.size for row in rows])
+    real = np.arange(k) < np.array([[len(row.boxes)] for row in rows])
+    boxes = _padded([row.boxes for row in rows], k) / np.tile(sizes, 2)[:, None]
+    said = {
+        name: _padded([getattr(row, name) for row in rows], k, filling)
+        for name, filling in PADDING.items()
+        if all(getattr(row, name) is not None for row in rows)
+    }
+    features = _padded([row.features for row in rows], k)
+    return RegionFeatures(features, boxes, real, np.zeros_like(real), sizes, **said)
+
+
+def _padded(parts: list[np.ndarray], k: int, filling: float = 0) -> np.ndarray:
+    column = np.full((len(parts), k, *parts[0].shape[1:]), filling, dtype=parts[0].dtype)
+    for row, part in zip(column, parts, strict=True):
+        row[: len(part)] = part
+    return column
 
 
 def _inside(boxes: np.ndarray) -> np.ndarray:

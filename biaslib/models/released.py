@@ -25,7 +25,7 @@ from biaslib.models.capabilities import CapabilityError
 from biaslib.models.fusion import Mask, Output, at
 from biaslib.models.global_region import with_whole_image
 from biaslib.models.lxmert import Lxmert
-from biaslib.models.regions import RegionFeatures, SharedRegions
+from biaslib.models.regions import RegionFeatures
 from biaslib.models.text import require_level
 from biaslib.models.vilbert import Vilbert
 from biaslib.models.visualbert import VisualBert
@@ -191,8 +191,7 @@ class _Released(RegionModel):
             return
         if not self.reading.labels:
             raise CapabilityError(f"the released code masks no regions of {self.name}")
-        known = prepared.whole if isinstance(prepared, SharedRegions) else prepared
-        if known.class_names is None and not known.persons.any():
+        if not any(prepared[[row]].labelled for row in range(len(prepared))):
             raise ValueError(
                 f"no region of these pictures has a label, and {self.name} masks regions by it: "
                 "read the detector's classes and their names with them, class_names="

@@ -61,8 +61,8 @@ class TextEncoder:
     name, revision
         What the stamp says of it.
     pooling
-        What stands for a word or a sentence: ``cls``, ``mean`` or another name of
-        :data:`biaslib.models._sentences.POOLED`, or a pooling with layers behind it.
+        What stands for a word or a sentence: ``cls``, ``mean`` or ``max``, or a
+        :class:`biaslib.models._sentences.Pooling`.
     device
         Where it runs.
     longest
@@ -86,7 +86,7 @@ class TextEncoder:
         self.tokenizer = tokenizer
         self.name = name
         self.revision = revision
-        self.pool = (pooling if isinstance(pooling, Pooling) else Pooling((pooling,))).to(device)
+        self.pool = pooling if isinstance(pooling, Pooling) else Pooling(pooling)
         self.pooling = str(self.pool)
         self.device = device
         self.longest = longest
@@ -184,15 +184,15 @@ class TextEncoder:
             positions = places_of(tokenized(self.tokenizer, texts), words)
         lengths = require_fitting_length(self.tokenizer, texts, self.limit, self.name)
 
-        def read(level: str, states, mask, rows: np.ndarray) -> np.ndarray:
+        def read(level: str, states, mask, rows: np.ndarray) -> torch.Tensor:
             if level != "contextual":
-                return self.pool(states.float(), mask).cpu().numpy()
-            picked = torch.as_tensor(positions[rows], device=states.device)
-            return states[torch.arange(len(rows)), picked].float().cpu().numpy()
+                return self.pool(states.float(), mask)
+            return states[torch.arange(len(rows)), torch.as_tensor(positions[rows])].float()
 
         def run(rows: np.ndarray) -> np.ndarray:
             states, mask = self._hidden_states([texts[row] for row in rows])
-            return np.stack([read(level, states, mask, rows) for level in levels], axis=1)
+            found = torch.stack([read(level, states, mask, rows) for level in levels], dim=1)
+            return found.cpu().numpy()
 
         return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
 
@@ -262,7 +262,7 @@ def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, in
         return tokenizer, revision, entry.pooling, None
     if modules.lower:
         lowered(tokenizer)
-    return tokenizer, revision, modules.read(), modules.limit
+    return tokenizer, revision, modules.pooling, modules.limit
 
 
 def _packaged_model(entry: Entry) -> Path:

@@ -62,10 +62,6 @@ class Vilbert(RegionModel):
         logits = self.network.match_logits(found)
         return Output(found.text, found.image[:, 0], logits[:, 0] - logits[:, 1])
 
-    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
-        return self.network.word_logits(states)
-
 
 def load(entry: Entry, path: Path, device: str) -> Vilbert:
     """Load ViLBERT from a folder that was saved here or a file of the authors.

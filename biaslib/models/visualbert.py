@@ -54,10 +54,6 @@ class VisualBert(RegionModel):
         logits = self.network.cls.seq_relationship(found.pooler_output)
         return Output(text, match=logits[:, 1] - logits[:, 0])
 
-    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Return the masked-word head's logits for states (n, d): (n, vocabulary)."""
-        return self.network.cls.predictions(states)
-
 
 def load(entry: Entry, folder: Path, device: str) -> VisualBert:
     """Load VisualBERT from a folder with its tokenizer.

@@ -14,7 +14,7 @@ from biaslib.models.regions import RegionFeatures
 WIDTH = 2048
 """Numbers a region that the detector gives, and that the models of the studies read."""
 
-ENDINGS = (".safetensors", ".tsv", ".th", "")
+ENDINGS = (".safetensors", ".tsv", "")
 CLASSES = "objects_vocab.txt"
 """Names of the detector's classes, a line each, beside the files: masks go by them."""
 

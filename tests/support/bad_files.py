@@ -11,8 +11,6 @@ import json
 import os
 import shutil
 import sqlite3
-import tarfile
-import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
@@ -596,26 +593,6 @@ def of_regions(found: RegionFeatures) -> list:
     return [getattr(found, name).tolist() for name in ("features", "boxes", "real", "sizes")]
 
 
-def write_npz(folder: Path) -> Path:
-    for name in BOXES:
-        np.savez(folder / f"{name}.npz", **arrays(name))
-    return folder / "a.npz"
-
-
-def read_npz(path: Path) -> list:
-    return of_regions(region_files.read(path.parent, ["a", "b"], width=8))
-
-
-def npz(compressed: bool = False, **changes: Any) -> Callable[[Path], Any]:
-    """Return what writes a picture's regions with other arrays; None leaves one out."""
-
-    def spoil(path: Path) -> None:
-        kept = {name: each for name, each in (arrays("a") | changes).items() if each is not None}
-        (np.savez_compressed if compressed else np.savez)(path, **kept)
-
-    return spoil
-
-
 def wrong_features(of: Callable[..., Callable[[Path], Any]]) -> dict[str, Damage]:
     """Return features and boxes that no model can read, of any format."""
     x, bbox = arrays("a")["x"], arrays("a")["bbox"]
@@ -635,33 +612,6 @@ def wrong_features(of: Callable[..., Callable[[Path], Any]]) -> dict[str, Damage
         "no regions": (of(num_bbox=0, x=x[:0], bbox=bbox[:0]), ERROR),
         "features too narrow": (of(x=x[:, :7]), ERROR),
     }
-
-
-def lone_array(path: Path) -> None:
-    with path.open("wb") as stream:
-        np.save(stream, np.zeros((2, 8)))
-
-
-NPZ_DAMAGES: dict[str, Damage] = wrong_features(npz) | {
-    "no features": (npz(x=None), ERROR),
-    "no size": (npz(image_h=None), ERROR),
-    "packed": (npz(compressed=True), GOOD),
-    "features in a row": (npz(x=np.zeros(16, np.float32)), ERROR),
-    "features of three axes": (npz(x=np.zeros((2, 8, 1), np.float32)), ERROR),
-    "features that are text": (npz(x=np.full((2, 8), "x")), ERROR),
-    "features that are objects": (npz(x=np.full((2, 8), None)), ERROR),
-    "features that are complex": (npz(x=np.zeros((2, 8), complex)), ERROR),
-    "boxes that are text": (npz(bbox=np.full((2, 4), "x")), ERROR),
-    "a number of regions that is a list": (npz(num_bbox=[2, 2]), ERROR),
-    "a width that is NaN": (npz(image_w=np.nan), ERROR),
-    "a width that is text": (npz(image_w="wide"), ERROR),
-    "a width that is a list": (npz(image_w=[64, 64]), ERROR),
-    "an array alone": (lone_array, ERROR),
-    "a zip of something else": (lambda path: zipfile.ZipFile(path, "w").close(), ERROR),
-    "damage within what is packed": (
-        lambda path: (npz(compressed=True)(path), junk_at(0.1)(path)), EITHER,
-    ),
-}  # fmt: skip
 
 
 def row_of(name: str, **changes: Any) -> str:
@@ -711,41 +661,6 @@ TSV_DAMAGES: dict[str, Damage] = wrong_features(tsv) | {
     "a width that is NaN": (swap("\t64\t", "\tnan\t", 1), ERROR),
     "a width with a dot": (swap("\t64\t", "\t64.0\t", 1), EITHER),
     "numbers of another size": (tsv(x=arrays("a")["x"].astype(np.float64)), ERROR),
-}  # fmt: skip
-
-
-def write_th(folder: Path) -> Path:
-    path = folder / "regions.th"
-    torch.save({name: tensors(name) for name in BOXES}, path)
-    return path
-
-
-def tensors(name: str) -> tuple:
-    return torch.tensor(arrays(name)["x"]), torch.tensor(arrays(name)["bbox"]), None
-
-
-def th(content: Any) -> Callable[[Path], Any]:
-    return lambda path: torch.save(content, path)
-
-
-TH_DAMAGES: dict[str, Damage] = {
-    "may not be read": (ANY["may not be read"][0], EITHER),  # It was read before, and is kept.
-    "a list": (th([tensors("a"), tensors("b")]), ERROR),
-    "a tensor": (th(torch.zeros(2, 8)), ERROR),
-    "weights of a network": (th({"a": torch.zeros(2, 8), "b": torch.zeros(8)}), ERROR),
-    "features without a tuple": (th({"a": torch.zeros(2, 8), "b": torch.zeros(2, 8)}), ERROR),
-    "no features": (th({"a": (), "b": ()}), ERROR),
-    "features of three axes": (th({"a": (torch.zeros(2, 8, 1),), "b": tensors("b")}), ERROR),
-    "features that are NaN": (
-        th({"a": (torch.full((2, 8), torch.nan),), "b": tensors("b")}), ERROR,
-    ),
-    "features that are text": (th({"a": ("x",), "b": tensors("b")}), ERROR),
-    "no regions": (th({"a": (torch.zeros(0, 8),), "b": tensors("b")}), ERROR),
-    "features too narrow": (th({"a": (torch.zeros(2, 7),), "b": tensors("b")}), ERROR),
-    "a picture missing": (th({"a": tensors("a")}), ERROR),
-    "names that are numbers": (th({0: tensors("a"), 1: tensors("b")}), ERROR),
-    "a class of somebody's": (th({"a": Path("x"), "b": tensors("b")}), ERROR),
-    "an archive of tar": (lambda path: tarfile.open(path, "w").close(), ERROR),
 }  # fmt: skip
 
 
@@ -890,11 +805,7 @@ FORMATS: dict[str, Format] = {
     "own entities": Format(
         write_entities, read_entities, (InputError, ValueError), True, ENTITIES_DAMAGES
     ),
-    "regions, npz": Format(
-        write_npz, read_npz, REGIONS, False, NPZ_DAMAGES, ("a.npz", "1 of 2 pictures: a")
-    ),
     "regions, tsv": Format(write_tsv, read_one_file, REGIONS, True, TSV_DAMAGES),
-    "regions, th": Format(write_th, read_one_file, REGIONS, False, TH_DAMAGES),
     "regions, safetensors": Format(write_ours, read_one_file, REGIONS, False, OURS_DAMAGES),
     **{
         f"picture, {ending}": Format(

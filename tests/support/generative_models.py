@@ -143,83 +143,6 @@ def idefics(folder: Path) -> Path:
     return _save(folder, transformers.Idefics3ForConditionalGeneration(config), processor)
 
 
-def paligemma(folder: Path) -> Path:
-    """Write a PaliGemma, which reads prompts in both directions and has no chat template."""
-    words = tokenizer("<image>")
-    text = TEXT | {"vocab_size": len(words), "head_dim": 8}
-    vision = SIZES | {"image_size": SIDE, "patch_size": PATCH}
-    config = transformers.PaliGemmaConfig(
-        vision_config={**vision, "model_type": "siglip_vision_model"},
-        text_config={**text, "model_type": "gemma"},
-        image_token_index=words.convert_tokens_to_ids("<image>"),
-        projection_dim=32,
-        hidden_size=32,
-    )
-    pictures = transformers.SiglipImageProcessor(size={"height": SIDE, "width": SIDE})
-    pictures.image_seq_length = (SIDE // PATCH) ** 2
-    processor = transformers.PaliGemmaProcessor(pictures, words)
-    return _save(folder, transformers.PaliGemmaForConditionalGeneration(config), processor)
-
-
-def onevision(folder: Path) -> Path:
-    """Write a LLaVA-OneVision, which reads a picture whole and in parts."""
-    words = tokenizer("<image>", "<video>")
-    vision = SIZES | {"image_size": SIDE, "patch_size": PATCH, "model_type": "siglip_vision_model"}
-    text = TEXT | {"vocab_size": len(words), "model_type": "qwen2"}
-    points = [[SIDE, 2 * SIDE], [2 * SIDE, SIDE], [2 * SIDE, 2 * SIDE]]
-    config = transformers.LlavaOnevisionConfig(
-        vision_config=vision,
-        text_config=text,
-        image_token_index=words.convert_tokens_to_ids("<image>"),
-        video_token_index=words.convert_tokens_to_ids("<video>"),
-        image_grid_pinpoints=points,
-        vision_feature_layer=-1,
-    )
-    pictures = transformers.LlavaOnevisionImageProcessor(
-        size={"height": SIDE, "width": SIDE}, image_grid_pinpoints=points
-    )
-    processor = transformers.LlavaOnevisionProcessor(
-        pictures,
-        words,
-        transformers.LlavaOnevisionVideoProcessor(),
-        num_image_tokens=(SIDE // PATCH) ** 2,
-        vision_feature_select_strategy="full",
-        chat_template=LLAVA,
-    )
-    network = transformers.LlavaOnevisionForConditionalGeneration(config)
-    return _save(folder, network, processor)
-
-
-def internvl(folder: Path) -> Path:
-    """Write an InternVL as transformers has it."""
-    named = {
-        "start_image_token": "<img>",
-        "end_image_token": "</img>",
-        "context_image_token": "<IMG_CONTEXT>",
-        "video_token": "<video>",
-    }
-    words = tokenizer(**named)
-    vision = SIZES | {"image_size": [SIDE, SIDE], "patch_size": [8, 8]}
-    config = transformers.InternVLConfig(
-        vision_config=vision,
-        text_config=TEXT | {"vocab_size": len(words), "model_type": "qwen2"},
-        image_token_id=words.convert_tokens_to_ids("<IMG_CONTEXT>"),
-        image_seq_length=4,
-        downsample_ratio=0.5,
-    )
-    pictures = transformers.GotOcr2ImageProcessor(
-        size={"height": SIDE, "width": SIDE}, crop_to_patches=False
-    )
-    processor = transformers.InternVLProcessor(
-        pictures,
-        words,
-        transformers.InternVLVideoProcessor(),
-        image_seq_length=4,
-        chat_template=LLAVA.replace("<image>", "<IMG_CONTEXT>"),
-    )
-    return _save(folder, transformers.InternVLForConditionalGeneration(config), processor)
-
-
 def gemma(folder: Path) -> Path:
     """Write a Gemma 3, whose pictures see all of themselves and whose layers slide."""
     named = {
@@ -255,9 +178,6 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
     "llava": llava,
     "qwen2_5_vl": qwen,
     "idefics3": idefics,
-    "paligemma": paligemma,
-    "llava_onevision": onevision,
-    "internvl": internvl,
     "gemma3": gemma,
 }
 

@@ -10,14 +10,13 @@ with; :class:`biaslib.models.vilt.ViltNetwork` keeps the two apart.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
 import transformers
 
-from biaslib.models._checkpoints import CheckpointError, read_weights, require_same
+from biaslib.models._checkpoints import read_weights, require_same
 
 HEAD = 64
 """Numbers a head of attention."""
@@ -25,133 +24,43 @@ HEAD = 64
 Weights = dict[str, torch.Tensor]
 
 
-@dataclass(frozen=True)
-class Converted:
-    """Weights of an original file by the names of transformers.
-
-    Parameters
-    ----------
-    layout
-        What kind of file it was.
-    model_type
-        Which network of transformers they are for.
-    weights
-        The tensors.
-    """
-
-    layout: str
-    model_type: str
-    weights: Weights
-
-
 def read(
-    path: str | Path,
-    network: type[transformers.PreTrainedModel],
-    name: str,
-    optional: Iterable[str] = (),
+    path: str | Path, network: type[transformers.PreTrainedModel], optional: Iterable[str] = ()
 ) -> tuple[transformers.PreTrainedModel, set[str]]:
-    """Read an original file into a network; no code in the file is run.
+    """Return a network with the weights of an original file, and the names of those it lacks.
 
     Parameters
     ----------
     path
-        A file that ``torch.save`` wrote, or a ``.safetensors`` file with the same names.
+        A file that ``torch.save`` wrote.
     network
         ``VisualBertForPreTraining``, ``LxmertForPreTraining`` or ``ViltNetwork``.
-    name
-        The model that was asked for, for errors.
     optional
         Patterns, as of a shell, of weights that may be missing.
-
-    Returns
-    -------
-    tuple
-        The network and the names of the missing weights.
-
-    Raises
-    ------
-    CheckpointError
-        If the file is damaged, in no known layout, of another architecture, or weights are missing
-        or left over; the message names them.
     """
-    converted = convert(read_weights(path), str(path))
-    wanted = network.config_class.model_type
-    if converted.model_type != wanted:
-        raise CheckpointError(
-            f"{path} is a file of {converted.layout}, and {name!r} is loaded from {wanted!r}. Load "
-            "it under the name of its own family"
-        )
-    return network_of(converted, network, name, optional=optional)
+    weights = renamed(read_weights(path), network)
+    model = network_of(weights, network, optional=optional)
+    return model, set(model.state_dict()) - set(weights)
 
 
-def convert(weights: Weights, source: str = "the file") -> Converted:
-    """Rename the tensors of an original file as transformers has them.
-
-    Parameters
-    ----------
-    weights
-        Tensors by their original names, without a prefix ``module.``.
-    source
-        What an error calls them.
-
-    Raises
-    ------
-    CheckpointError
-        If the layout is not known, or two copies of a shared tensor differ.
-    """
-    for layout, (mark, model_type, renamed) in LAYOUTS.items():
-        if mark in weights:
-            return Converted(layout, model_type, renamed(weights))
-    first = ", ".join(sorted(weights)[:3])
-    raise CheckpointError(
-        f"{source} is in none of the known layouts: {', '.join(LAYOUTS)}. Its first tensors are "
-        f"{first}. For a checkpoint of transformers pass its folder"
-    )
+def renamed(weights: Weights, network: type[transformers.PreTrainedModel]) -> Weights:
+    """Return the tensors of an original file by the names of transformers."""
+    return RENAMED[network.config_class.model_type](weights)
 
 
 def network_of(
-    converted: Converted,
+    weights: Weights,
     network: type[transformers.PreTrainedModel],
-    name: str,
     n_heads: int | None = None,
     optional: Iterable[str] = (),
-) -> tuple[transformers.PreTrainedModel, set[str]]:
-    """Return a network that holds converted weights, and the names of those that were missing.
-
-    Parameters
-    ----------
-    converted
-        As :func:`convert` returns them.
-    network, name, optional
-        As of :func:`read`.
-    n_heads
-        Heads of attention a layer; ``None``: of 64 numbers each.
-
-    Raises
-    ------
-    CheckpointError
-        If weights are missing or left over, or two that the network has as one differ.
-    """
-    weights = converted.weights
-    config = CONFIGS[converted.model_type](weights)
+) -> transformers.PreTrainedModel:
+    """Return a network that holds weights by its own names; heads have 64 numbers unless told."""
+    config = CONFIGS[network.config_class.model_type](weights)
     config.num_attention_heads = n_heads or max(1, config.hidden_size // HEAD)
     model = network(config)
-    needed = model.state_dict()
-    require_same(weights, needed, name, optional)
-    _require_tied(model, weights, name)
+    require_same(weights, model.state_dict(), "test", optional)
     model.load_state_dict(weights, strict=False)
-    return model.eval(), set(needed) - set(weights)
-
-
-def _require_tied(model: transformers.PreTrainedModel, weights: Weights, name: str) -> None:
-    """Refuse two tensors that differ and that the network has as one: the last would win."""
-    tied = getattr(model, "_tied_weights_keys", None) or {}
-    for one, other in tied.items() if isinstance(tied, dict) else ():
-        if one in weights and other in weights and not torch.equal(weights[one], weights[other]):
-            raise CheckpointError(
-                f"the checkpoint of {name!r} has a {one} that differs from {other}, and the "
-                "network has one tensor for both; nothing was loaded"
-            )
+    return model.eval()
 
 
 def _renamed(weights: Weights, pairs: Iterable[tuple[str, str]]) -> Weights:
@@ -214,16 +123,7 @@ def _with_split_attention(weights: Weights) -> Iterator[tuple[str, torch.Tensor]
             yield key.replace(".attn.qkv.", f".attention.attention.{part}."), each
 
 
-LAYOUTS: dict[str, tuple[str, str, Callable[[Weights], Weights]]] = {
-    "VisualBERT": (
-        "bert.bert.embeddings.token_type_embeddings_visual.weight",
-        "visual_bert",
-        _visualbert,
-    ),
-    "LXMERT": ("bert.encoder.visn_fc.visn_fc.weight", "lxmert", _lxmert),
-    "ViLT": ("transformer.blocks.0.attn.qkv.weight", "vilt", _vilt),
-}
-"""By layout: a tensor that only it has, the network that it is for, how its names are changed."""
+RENAMED = {"visual_bert": _visualbert, "lxmert": _lxmert, "vilt": _vilt}
 
 
 def _count(weights: Weights, pattern: str) -> int:

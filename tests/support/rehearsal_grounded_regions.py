@@ -1,8 +1,11 @@
-"""Region files of study 1 as published: VisualBERT's, in its layout, with invented numbers."""
+"""Region files of study 1 as published: VisualBERT's, with invented numbers."""
 
 from pathlib import Path
 
-import torch
+import numpy as np
+
+from biaslib.models import region_files
+from biaslib.models.regions import RegionFeatures
 
 REGIONS = 5
 
@@ -10,14 +13,17 @@ REGIONS = 5
 def build(folder: Path) -> Path:
     """Write a file of regions for the pictures that ``rehearsal_grounded`` wrote before."""
     images = folder / "ross2021" / "images" / "google"
-    generator = torch.Generator().manual_seed(0)
-    found = {}
-    for path in sorted(images.rglob("*.jpg")):
-        features = torch.randn(REGIONS, 1024, generator=generator)
-        parts = (features, torch.rand(REGIONS, 4, generator=generator), torch.ones(REGIONS))
-        # Pictures of two folders may share a name, and are then looked up with their folder.
-        found |= {path.name: parts, f"{path.parent.name}/{path.name}": parts}
+    # Pictures of two folders may share a name, and are then looked up with their folder.
+    paths = sorted(images.rglob("*.jpg"))
+    names = {
+        name: None for path in paths for name in (path.name, f"{path.parent.name}/{path.name}")
+    }
+    n, whole = len(names), [0.0, 0.0, 1.0, 1.0]
+    features = np.random.default_rng(0).normal(size=(n, REGIONS, 1024))
+    real = np.ones((n, REGIONS), dtype=bool)
+    boxes = np.tile(whole, (n, REGIONS, 1))
+    regions = RegionFeatures(features, boxes, real, ~real, np.full((n, 2), 64))
     place = folder / "ross2021" / "regions" / "google"
     place.mkdir(parents=True)
-    torch.save(found, place / "visualbert-nlvr2.th")
+    region_files.write(place / "visualbert-nlvr2.safetensors", regions, names)
     return place

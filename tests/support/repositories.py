@@ -343,7 +343,7 @@ DETECTOR["roi_box_head"] |= {"bbox_reg_weights": [10.0, 10.0, 5.0, 5.0]}
 
 def _detector(path: Path) -> None:
     """Write the detector's files; the names of its classes are another host's."""
-    network = FasterRcnn(FasterRcnnConfig.from_nested(DETECTOR))
+    network = FasterRcnn(FasterRcnnConfig(DETECTOR))
     with torch.no_grad():  # or every region would be of the same class
         classes = network.roi_heads.box_predictor.cls_score.weight
         classes.sub_(classes.mean(dim=1, keepdim=True)).mul_(1000)

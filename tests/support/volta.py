@@ -16,7 +16,7 @@ import re
 import torch
 from support import originals
 
-from biaslib.models._checkpoints import CheckpointError, unwrapped
+from biaslib.models._checkpoints import unwrapped
 from biaslib.models._networks import read_official
 from biaslib.models.networks.vilbert import VilbertNetwork
 
@@ -73,26 +73,17 @@ def _two_stream_name(number, part, rest, before):
 
 def visualbert(weights, network, n_heads):
     """Return VOLTA's controlled VisualBERT as one of transformers, without a matching head."""
-    model = _of_transformers(
-        "VOLTA's VisualBERT", "visual_bert", visualbert_names(weights), network, n_heads
-    )
+    optional = ["visual_bert.pooler.*", "cls.seq_relationship.*"]
+    model = originals.network_of(visualbert_names(weights), network, n_heads, optional)
     model.visual_bert.pooler = model.cls.seq_relationship = None
     return model
 
 
 def lxmert(weights, network, n_heads):
     """Return VOLTA's LXMERT as one of transformers, whose pooler ends in a ReLU."""
-    model = _of_transformers("VOLTA's LXMERT", "lxmert", lxmert_names(weights), network, n_heads)
+    model = originals.network_of(lxmert_names(weights), network, n_heads)
     model.lxmert.pooler.activation = torch.nn.ReLU()
     return model
-
-
-def _of_transformers(layout, model_type, weights, network, n_heads):
-    converted = originals.Converted(layout, model_type, weights)
-    optional = ["visual_bert.pooler.*", "cls.seq_relationship.*"]
-    return originals.network_of(
-        converted, network, "test", n_heads, optional if model_type == "visual_bert" else ()
-    )[0]
 
 
 def visualbert_names(weights):
@@ -121,14 +112,7 @@ def _without_twins(weights):
 
 def _is_twin(key, weights):
     text = key.replace(".v_", ".") if key.startswith("bert.encoder.") else key
-    if text == key or text not in weights:
-        return False
-    if not torch.equal(weights[text], weights[key]):
-        raise CheckpointError(
-            f"{key} differs from {text}: text and image do not share this layer, so the file is "
-            "not of the model that it looks like"
-        )
-    return True
+    return text != key and text in weights and torch.equal(weights[text], weights[key])
 
 
 VOLTA_LXMERT = (
@@ -160,7 +144,6 @@ def lxmert_names(weights):
         number, module, image, rest = part.groups()
         place = places[int(number)][bool(image)]
         if place is None:
-            _is_twin(key, weights)
             continue
         found[f"lxmert.encoder.{place}{PARTS[_kind(place)][module]}.{rest}"] = tensor
     found = originals._renamed(found, VOLTA_LXMERT)

@@ -73,7 +73,7 @@ def peak_gb():
 def write_random(folder):
     """Write a detector of random weights in the layout of the published one."""
     torch.manual_seed(0)
-    network = FasterRcnn(FasterRcnnConfig.from_nested(SETTINGS))
+    network = FasterRcnn(FasterRcnnConfig(SETTINGS))
     torch.save(network.state_dict(), Path(folder) / "pytorch_model.bin")
     (Path(folder) / "config.yaml").write_text(yaml.safe_dump(SETTINGS))
 

@@ -43,7 +43,7 @@ class Task(NamedTuple):
     """What is loaded and what is asked of it: (size, items, folder, device, precision) -> loops."""
 
     loops: Callable[..., loops.Loops]
-    in_half_everywhere: bool = False
+    half: bool = True
 
 
 def network(size: str, name: str, builder: Callable, folder: Path, device: str):
@@ -66,8 +66,7 @@ def detector(size: str, n: int, folder: Path, device: str, precision: str) -> lo
         settings["resnets"] |= {"stem_out_channels": 8, "width_per_group": 4}
         settings["resnets"]["res2_out_channels"] = 16
         settings["rpn"]["post_nms_topk_test"] = 8
-    number = "float32" if precision == "tf32" else precision
-    return overhead.of_detector(settings, loops.files(folder, n), device, precision=number)
+    return overhead.of_detector(settings, loops.files(folder, n), device)
 
 
 def portraits(size: str, n: int, folder: Path, device: str, precision: str) -> loops.Loops:
@@ -107,7 +106,7 @@ def embeddings(size: str, n: int, folder: Path, device: str, precision: str) -> 
 
 
 TASKS = {
-    "detector": Task(detector, in_half_everywhere=True),
+    "detector": Task(detector, half=False),
     "ViT-H/14": Task(portraits),
     "ViLT matching": Task(captions),
     "study 1": Task(embeddings),
@@ -136,11 +135,12 @@ def calculating_in(precision: str) -> Iterator[None]:
 
 def possible(task: str, precision: str, device: str) -> bool:
     """Tell whether a device runs a task in a precision; TF32 is of cards from Ampere on."""
+    if precision in ("float16", "bfloat16") and not TASKS[task].half:
+        return False
     if device.startswith("cuda"):
         newer = torch.cuda.get_device_capability(device) >= (8, 0)
         return newer or precision in ("float32", "float16")
-    half = precision in ("float16", "bfloat16")
-    return precision == "float32" or (half and TASKS[task].in_half_everywhere)
+    return precision == "float32"
 
 
 def measured(

@@ -10,6 +10,7 @@ files; its seconds are the clock's, since other processes open files for it. Pri
 a line.
 """
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -125,22 +126,22 @@ def small_settings() -> dict:
     return settings
 
 
-def of_detector(settings: dict, paths: list[Path], device: str = "cpu", **options) -> loops.Loops:
+def of_detector(settings: dict, paths: list[Path], device: str = "cpu") -> loops.Loops:
     """Return the loops of a detector of random weights."""
     from biaslib.models.detector import Detector
     from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
 
     torch.manual_seed(0)
-    network = FasterRcnn(FasterRcnnConfig.from_nested(settings))
-    found = Detector(network, "detector", "random", device, **options)
+    network = FasterRcnn(FasterRcnnConfig(settings))
+    found = Detector(network, "detector", "random", device)
 
-    def rows(each) -> torch.Tensor:
-        return torch.cat([one.features.sum(dim=1).sum(dim=0, keepdim=True) for one in each])
+    def rows(found) -> torch.Tensor:
+        return found.features.sum(dim=1).sum(dim=0, keepdim=True)
 
     def public():
         return found.regions(paths, words=None).features.sum(axis=(1, 2))
 
-    return loops.loops(found, "network", public, rows, lambda: found.autocast())
+    return loops.loops(found, "network", public, rows, contextlib.nullcontext)
 
 
 def detector() -> dict:
