@@ -111,25 +111,6 @@ def claim_table(headline: bool | None = None) -> pandas.DataFrame:
     )
 
 
-def share_sentences(paper: str) -> str:
-    """Return two sentences about what of a paper holds up.
-
-    Examples
-    --------
-    >>> share_sentences("zhou2022").split(":")[0]
-    'We checked 29 statements of the paper [against its own tables](what_holds_up.ipynb)'
-    """
-    answers = reproduction.claims(paper)["answer"].value_counts()
-    told = [int(answers.get(name, 0)) for name in reproduction.ANSWERS]
-    n = f"{len(reproduction.printed(paper)):,}"
-    return (
-        f"We checked {sum(told)} statements of the paper [against its own "
-        f"tables](what_holds_up.ipynb): {told[0]} follow from them, {told[1]} in part, {told[2]} "
-        f"not, and of {told[3]} nothing can be said. Nobody has rerun the released models here, so "
-        f"none of its {n} printed numbers and lists has been reproduced."
-    )
-
-
 def limit_table() -> pandas.DataFrame:
     """Return what the authors say of their own limits: ours in short, and their words."""
     rows = reproduction.limits()

@@ -1,0 +1,209 @@
+"""Numbers of the papers that are typed into a page are those of the carried tables."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from biaslib import published, reproduction
+from biaslib.published import zhou2022
+from companion import study2_masked as masked
+from companion import study4_captions as captions
+
+ROOT = Path(__file__).parents[1]
+
+
+def cells(paper, number, column, **where):
+    """The column of a printed table, in the rows of some values."""
+    table = published.table(paper, number)
+    for name, value in where.items():
+        table = table[table[name] == value]
+    return table[column]
+
+
+def one(paper, number, column, **where):
+    (value,) = cells(paper, number, column, **where).dropna().unique()
+    return value
+
+
+def significant(experiment, column="significant"):
+    return int(cells("ross2021", 7, column, experiment=experiment).sum())
+
+
+def answers(paper):
+    found = reproduction.claims(paper)["answer"].value_counts().to_dict()
+    return {"claims": sum(found.values()), **found}
+
+
+def vlbs(model):
+    return one("zhou2022", 3, "value", metric="vlbs", category="overall", model=model)
+
+
+def share(paper, *names):
+    return tuple(answers(paper).get(name, 0) for name in names)
+
+
+def mean_size(experiment):
+    sizes = cells("ross2021", {1: 3, 2: 4}[experiment], "effect_size", source="google")
+    return f"{sizes.abs().mean():.2f}"
+
+
+def hidden(level):
+    rows = published.table("ross2021", 7).query("experiment == 3 and level == @level")
+    rows = rows[rows["model_inferred"] != "VisualBERT"]  # It is not asked with hidden inputs.
+    return int(rows["significant"].sum()), int(rows["total"].sum())
+
+
+def probability(entity, image):
+    return f"{one('srinivasan2021', 3, 'probability', entity=entity, image=image):g}"
+
+
+def casc(table, word, group):
+    return f"{one('hamidieh2023', table, 'casc', word=word, group=group):.2f}"
+
+
+ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
+CLAIMS = "checked {} claims of the paper [against its own tables](what_holds_up.ipynb): "
+CHECKED = CLAIMS + "{} follow, {} follow in part"
+TYPED = {
+    "book/index.md": [
+        ("{} of {} tests", (significant(1), significant(1, "total"))),
+        ("and {} with pictures", (significant(2),)),
+        (
+            "*briefcase* gets {}",
+            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
+        ),
+        ("*purse*\n    {}", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
+        (
+            "{} standard deviations",
+            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
+        ),
+        ("*Maid* lies {} nearer", (one("hamidieh2023", 4, "casc", word="maid", group="Female"),)),
+        ("FLAVA does for {}%", (vlbs("FLAVA"),)),
+        ("CLIP for {}%", (vlbs("CLIP"),)),
+        ("does for\n    {}%", (vlbs("RAM"),)),
+        *(
+            (text, tuple(answers(paper)[name] for name in names))
+            for paper, text, names in (
+                (
+                    "ross2021",
+                    "Of {} claims {} follow, {} in part, and {} do not",
+                    ("claims", "follows", "in part", "does not follow"),
+                ),
+                ("srinivasan2021", "Of {} claims {} follow in part", ("claims", "in part")),
+                (
+                    "hamidieh2023",
+                    "Of {} claims {} follow, {} in part, and {} do not",
+                    ("claims", "follows", "in part", "does not follow"),
+                ),
+                (
+                    "zhou2022",
+                    "Of {} claims {} follow and {} in part",
+                    ("claims", "follows", "in part"),
+                ),
+            )
+        ),
+    ],
+    "README.md": [
+        ("{} of {} tests", (significant(1), significant(1, "total"))),
+        ("and {} with pictures", (significant(2),)),
+        (
+            "*briefcase* gets {} and",
+            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
+        ),
+        ("*purse* {}", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
+        (
+            "{} standard deviations",
+            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
+        ),
+        ("FLAVA does for {}%", (vlbs("FLAVA"),)),
+        ("CLIP for {}%", (vlbs("CLIP"),)),
+        ("guesses does for {}%", (vlbs("RAM"),)),
+    ],
+    "notebooks/study1_grounded.ipynb": [
+        ("{} of {} tests are significant, where", (significant(1), significant(1, "total"))),
+        ("{} of {} tests are significant, and", (significant(2), significant(2, "total"))),
+        ("{} against {}", (mean_size(2), mean_size(1))),
+        ("Hide the words, and {} of {} tests", hidden("T")),
+        ("hide the people, and {} of {} are", hidden("I")),
+        (CHECKED + ", {} do not, and of {} nothing", share("ross2021", *ALL)),
+        ("none of its {} printed", (len(reproduction.printed("ross2021")),)),
+    ],
+    "notebooks/study2_masked.ipynb": [
+        (
+            "briefcase gets {} and purse {}.",
+            (probability("briefcase", 1), probability("purse", 1)),
+        ),
+        ("purse gets {} and briefcase {}.", (probability("purse", 2), probability("briefcase", 2))),
+        ("five of six things towards men: {}.", (masked.stated_entities("S_PT", "men"),)),
+        ("surer of {}, with a man", (masked.stated_entities("S_V", "women"),)),
+        ("with a man of {}.", (masked.stated_entities("S_V", "men"),)),
+        (
+            CLAIMS + "{} follow in part, and of {} nothing",
+            share("srinivasan2021", "claims", "in part", "cannot be said"),
+        ),
+        ("none of its {} printed", (len(reproduction.printed("srinivasan2021")),)),
+    ],
+    "notebooks/study3_clip_audit.ipynb": [
+        ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
+        ("labelled Indian, {}.", (casc(17, "illiterate", "Indian"),)),
+        ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
+        ("with men, {}.", (casc(4, "miner", "Male"),)),
+        ("a pronoun, {}% have", (one("hamidieh2023", 1, "female", word="nurse"),)),
+        (CHECKED + ", {} do not, and of {} nothing", share("hamidieh2023", *ALL)),
+        ("none of its {} printed", (len(reproduction.printed("hamidieh2023")),)),
+    ],
+    "notebooks/study4_captions.ipynb": [
+        (
+            "{}% of the pictures with FLAVA, {}% with ALBEF, {}% with LXMERT, {}% with VisualBERT, "
+            "{}% with ViLT and {}% with CLIP.",
+            tuple(
+                f"{vlbs(name):.2f}"
+                for name in ("FLAVA", "ALBEF", "LXMERT", "VisualBERT", "ViLT", "CLIP")
+            ),
+        ),
+        ("guesses picks it for {}%", (vlbs("RAM"),)),
+        (
+            "its joint score, {}, is the highest",
+            (one("zhou2022", 3, "value", metric="ivlas", model="ALBEF"),),
+        ),
+        ("for {} of the six models", (captions.gender_leads(),)),
+        (
+            "six models {} pictures",
+            (zhou2022.denominator("vlbs", sum(zhou2022.released_sizes().values())),),
+        ),
+        (
+            CHECKED + ", and of {} nothing",
+            share("zhou2022", "claims", "follows", "in part", "cannot be said"),
+        ),
+        ("none of its {} printed", (len(reproduction.printed("zhou2022")),)),
+    ],
+}
+"""Words of a page around a number, and the number that the tables have."""
+
+
+def text_of(page):
+    """The Markdown of a page; of a chapter, what the authors found."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.endswith(".md"):
+        return text
+    cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
+    return next(cell for cell in cells if cell.startswith("## What the authors found"))
+
+
+@pytest.mark.parametrize(
+    ("page", "words", "values"),
+    [(page, words, values) for page, rows in TYPED.items() for words, values in rows],
+)
+def test_a_typed_number_is_the_printed_one(page, words, values):
+    assert words.format(*values) in text_of(page)
+
+
+@pytest.mark.parametrize("page", [page for page in TYPED if page != "README.md"])
+def test_no_other_decimal_is_typed(page):
+    """Numbers of a run are shown by its tables and figures."""
+    text = text_of(page)
+    for words, values in TYPED[page]:
+        text = text.replace(words.format(*values), "")
+    assert re.findall(r"\d*\.\d+", text) == []
