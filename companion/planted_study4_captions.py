@@ -259,7 +259,7 @@ def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
 
 
 def cases(
-    way: study.Way, given: study.Inputs, rows: Sequence[int], dose: float, seed: int
+    way: study.ModelHead, given: study.Inputs, rows: Sequence[int], dose: float, seed: int
 ) -> dict[tuple[int, str, str], np.ndarray]:
     """Return three probabilities by scene, captions (named, neutral) and picture (shown, white).
 
