@@ -132,11 +132,6 @@ class RegionModel(FusionModel):
                 "the checkpoint that was trained with these"
             )
 
-    def _read(self, ids, prepared, images, *how):
-        """Run the network on a batch, with the regions of its pictures alone in memory."""
-        part = None if prepared is None else prepared[images]
-        return super()._read(ids, part, np.arange(len(images)), *how)
-
     def visual(
         self, prepared: RegionFeatures | None, rows: np.ndarray, mask: Mask | None
     ) -> dict[str, torch.Tensor]:
