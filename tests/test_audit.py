@@ -205,6 +205,7 @@ def test_who_looks_gets_all_pairs_right_whatever_caption_it_prefers():
 def test_who_does_not_look_is_right_by_half_whatever_caption_it_prefers():
     found = _grounding.caption_check(Looker(sees=False, prefers=5.0), "matching", *numbered())
     assert (found.share, found.passed) == (0.5, False)
+    assert not _grounding.GroundingCheck("matching", 14.0, 20, 0.457, 0.881, "").passed
 
 
 def test_captions_that_are_all_the_same_cannot_be_swapped():
