@@ -226,20 +226,6 @@ def test_a_file_whose_name_is_not_known_is_told(ours):
     assert outcomes.to_dict() == {"word": "not there", "sentence": "run", "contextual": "run"}
 
 
-def test_with_half_of_the_pictures_the_rest_runs_and_the_half_is_counted(ours):
-    n = released.place(ours, sources=("google",))
-    gone = sorted((ours / "images" / "google").rglob("*_0.jpg"))[::2]
-    for path in gone:
-        path.unlink()
-    every = study.inputs("paper", only_sound=True)
-    missing = every.problems[every.problems["kind"] == "image is missing"]
-    assert 0 < len(gone) <= len(set(zip(missing["where"], missing["what"], strict=True)))
-    assert every.left["images_left"].sum() == every.left["n_images"].sum() - len(missing)
-    assert n - len(gone) > 0
-    ran = every.asked["outcome"] == "run"
-    assert 0 < ran.sum() == len(every["lxmert"])
-
-
 @pytest.mark.parametrize(
     ("lacking", "left"), [(["coco"], ["vilbert", "vl-bert"]), (["coco", "concap"], [])]
 )
