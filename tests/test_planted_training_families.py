@@ -61,16 +61,22 @@ def steps(made: training.Recipe, n: int = 4) -> tuple[list[float], training.With
 
 
 STEPS = [
-    *((family, WORLD) for family in training.RECIPES),
-    *((f, FIRST) for f in ("lxmert", "vilt")),
+    *(("vision", WORLD, 14.153), ("vit", WORLD, 19.580), ("regions", WORLD, 15.338)),
+    *(("bert", WORLD, 8.3387), ("clip", WORLD, 4.5178), ("open_clip", WORLD, 5.7394)),
+    *(("visualbert", WORLD, 26.702), ("lxmert", WORLD, 19.406), ("vilbert", WORLD, 21.215)),
+    *(("vl_bert", WORLD, 18.779), ("vilt", WORLD, 36.896), ("flava", WORLD, 49.209)),
+    *(("albef", WORLD, 60.669), ("llava", WORLD, 11.334)),
+    *(("lxmert", FIRST, 25.414), ("vilt", FIRST, 47.504)),
 ]
+"""What the loss begins with, so that no part of it changes unseen."""
 
 
-@pytest.mark.parametrize(("family", "world"), STEPS)
-def test_the_first_steps_lower_the_loss_in_the_same_way(family, world):
+@pytest.mark.parametrize(("family", "world", "begins"), STEPS)
+def test_the_first_steps_lower_the_loss_in_the_same_way(family, world, begins):
     made = recipe(family, world)
     (losses, model), (again, _) = steps(made), steps(made)
     assert losses == again
+    assert losses[0] == pytest.approx(begins, rel=1e-3)
     assert losses[-1] < 0.95 * losses[0]
     kept = {name for name, each in model.model.named_parameters() if not each.requires_grad}
     begun = made.network().state_dict()

@@ -64,13 +64,13 @@ def shipped(family: str | None = None, folder: Path = CHECKPOINTS) -> pandas.Dat
     [0.0, 1.0, 3.0]
     """
     note_files(folder / "*")
-    found = [
+    rows = [
         {**match.groupdict(default="both"), "path": path}
         for path in sorted(folder.glob("*-dose*-seed*"))
         if (match := FOLDER.fullmatch(path.name)) and (path / "card.json").is_file()
     ]
     columns = ["family", "dose", "seed", "planted_in", "path"]
-    table = pandas.DataFrame(found, columns=columns).astype({"dose": float, "seed": int})
+    table = pandas.DataFrame(rows, columns=columns).astype({"dose": float, "seed": int})
     table = table[table["family"] == (family or table["family"])]
     return table.sort_values(columns[:4], ignore_index=True)
 
@@ -125,10 +125,10 @@ def fingerprints(families: Iterable[str], seeds: Iterable[int]) -> dict[str, str
     >>> list(fingerprints(["bert"], [0, 1]))[:2]
     ['bert dose 0, seeds 0, 1', 'bert dose 1, seeds 0, 1']
     """
-    found = shipped()
-    found = found[found["family"].isin(list(families)) & found["seed"].isin(list(seeds))]
+    table = shipped()
+    table = table[table["family"].isin(list(families)) & table["seed"].isin(list(seeds))]
     prints = {}
-    for (family, dose, planted_in), rows in found.groupby(["family", "dose", "planted_in"]):
+    for (family, dose, planted_in), rows in table.groupby(["family", "dose", "planted_in"]):
         cards = [json.loads((path / "card.json").read_text())["sha256"] for path in rows["path"]]
         numbers = ", ".join(map(str, rows["seed"]))
         name = f"{family} dose {dose:g}{_only(planted_in)}, seeds {numbers}"

@@ -315,9 +315,9 @@ def _listed(texts: Sequence) -> list:
     return list(texts)
 
 
-def _require_rows(name: str, found: int, expected: int) -> None:
-    if found != expected:
-        raise ValueError(f"there are {found} {name} for {expected}; give one for each")
+def _require_rows(name: str, count: int, expected: int) -> None:
+    if count != expected:
+        raise ValueError(f"there are {count} {name} for {expected}; give one for each")
 
 
 def _words_carried(texts: list[str], level: str, words: Sequence[str] | None) -> list[list[str]]:
@@ -335,10 +335,10 @@ def _words_carried(texts: list[str], level: str, words: Sequence[str] | None) ->
 
 
 def _words_of(text: str) -> list[str]:
-    found = [word for reading in read(text) for word in (reading.content, reading.agent)]
-    if None in found:
+    words = [word for reading in read(text) for word in (reading.content, reading.agent)]
+    if None in words:
         raise ValueError(f"{text!r} has a masked word; embeddings are of whole captions")
-    return [word for word in dict.fromkeys(found) if word]
+    return [word for word in dict.fromkeys(words) if word]
 
 
 def _identities(carried: list[list[str]]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What the tiny generative models are told: prompts that they learned with, and one that is new."""
+"""What the tiny generative models are asked: prompts that they learned with, and a new one."""
 
 from biaslib.models.generative import PROMPTS, Prompts
 

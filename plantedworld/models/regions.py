@@ -136,8 +136,8 @@ def regions_of(
 
     Examples
     --------
-    >>> found = regions_of(plantedworld.blank())
-    >>> found.real.tolist(), found.persons.tolist()
+    >>> regions = regions_of(plantedworld.blank())
+    >>> regions.real.tolist(), regions.persons.tolist()
     ([[False, False, True]], [[False, False, False]])
     """
     if not isinstance(scenes, pandas.DataFrame):
@@ -156,9 +156,9 @@ def regions_of(
 def _checked(boxes: np.ndarray | None, n: int) -> np.ndarray:
     expected = (n, len(KINDS), 4)
     if boxes is None or np.shape(boxes) != expected:
-        found = "none" if boxes is None else f"the shape {np.shape(boxes)}"
+        shape = "none" if boxes is None else f"the shape {np.shape(boxes)}"
         raise ValueError(
-            f"boxes have {found}; pictures need {expected}: x0, y0, x1, y1 in pixels of "
+            f"boxes have {shape}; pictures need {expected}: x0, y0, x1, y1 in pixels of "
             f"{', '.join(KINDS)}, NaN for what is not there"
         )
     return np.asarray(boxes, dtype=float)

@@ -132,8 +132,8 @@ def agreement_of_gender(words: Tensor, shown: dict[str, Tensor]) -> Tensor:
     1 where either says none. Words are tokens, (n,).
     """
     fits = _fits("gender")[_spoken_of("gender")[words], shown["gender"]]
-    found = torch.tensor([LEFT_OPEN, SHOWN, RULED_OUT])[fits]
-    return torch.where(_nobody(shown), LEFT_OPEN, found)
+    fits = torch.tensor([LEFT_OPEN, SHOWN, RULED_OUT])[fits]
+    return torch.where(_nobody(shown), LEFT_OPEN, fits)
 
 
 def _nobody(shown: dict[str, Tensor]) -> Tensor:
