@@ -72,19 +72,6 @@ def test_weights_that_may_be_missing_or_left_over():
         require_same({"a": one}, {"a": one, "bert.pooler.dense.bias": one}, "bert")
 
 
-def test_weights_are_unwrapped_from_what_training_programs_write(tmp_path):
-    weights = {"module.a": torch.ones(2)}
-    torch.save({"state_dict": weights, "epoch": 3}, tmp_path / "lightning.ckpt")
-    torch.save({"model": weights}, tmp_path / "albef.pth")
-    torch.save({"model_state_dict": weights, "global_step": 3}, tmp_path / "volta.tar")
-    torch.save(weights, tmp_path / "flat.bin")
-    save_file({"a": torch.ones(2)}, tmp_path / "plain.safetensors")
-    for name in ("lightning.ckpt", "albef.pth", "volta.tar", "flat.bin", "plain.safetensors"):
-        found = read_weights(tmp_path / name)
-        assert list(found) == ["a"]
-        assert found["a"].tolist() == [1, 1]
-
-
 def written_as_vl_bert_does(network, optimizer, best):
     """Return what VL-BERT's ``Checkpoint`` saves after an epoch."""
     return {

@@ -386,14 +386,6 @@ def test_no_name_ends_a_line_or_moves_the_cursor(name, tmp_path, capsys):
     assert capsys.readouterr().err.rstrip("\n").isprintable()
 
 
-def test_a_folder_is_refused_under_a_name_of_the_registry_too(tmp_path):
-    folder = shutil.copytree(checkpoint("bert", 3, 0), tmp_path / "mine")
-    settings(CONFIG, num_attention_heads=0)(folder)
-    with pytest.raises(CheckpointError) as caught:
-        models.load("bert", checkpoint=folder, device="cpu")
-    assert caught.value.path.is_relative_to(folder)
-
-
 def test_what_is_the_callers_fault_or_the_cards_is_none_of_the_folder(unchanged, monkeypatch):
     folder, _ = unchanged["llava"]
     with pytest.raises(TypeError):

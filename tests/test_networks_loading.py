@@ -6,7 +6,7 @@ import torch
 from support import golden
 from support.official import save_official
 
-from biaslib.models._checkpoints import CheckpointError, read_weights, unwrapped
+from biaslib.models._checkpoints import CheckpointError, read_weights
 from biaslib.models._networks import read_official
 from biaslib.models.networks.albef import AlbefNetwork
 from biaslib.models.networks.vilbert import VilbertNetwork
@@ -166,20 +166,6 @@ def test_missing_unknown_and_misshapen_tensors_are_named():
     assert "lacks 1 weight that the model needs: cls.bi_seq_relationship.bias" in told
     assert "does not know: bert.extra.weight" in told
     assert "bert.t_pooler.dense.bias (3,) not (64,)" in told
-
-
-@pytest.mark.parametrize(
-    ("name", "network", "told"),
-    [
-        ("albef_retrieval", VilbertNetwork, "does not know: .*itm_head"),
-        ("volta_vilbert", VilbertNetwork, r"does not know: .*attention_self"),
-        ("vilbert", VlBertNetwork, r"does not know: bert\.embeddings"),
-    ],
-)
-def test_weights_of_another_network_are_refused_by_name(name, network, told):
-    small = golden.config("vilbert" if network is VilbertNetwork else "vlbert")
-    with pytest.raises(CheckpointError, match=told):
-        read_official(network, unwrapped(golden.weights(name)), "asked for", small)
 
 
 # Saved here, and as the authors save it
