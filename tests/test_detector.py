@@ -127,6 +127,11 @@ def test_every_step_gives_what_the_official_network_gives(network, run, row):
         np.testing.assert_allclose(values, expected[name], rtol=0, atol=tolerance, err_msg=name)
 
 
+def test_boxes_that_proposals_start_from_are_those_of_the_official_network(weights):
+    made = FasterRcnn(FasterRcnnConfig(SETTINGS)).state_dict()[ANCHORS]
+    np.testing.assert_allclose(made, weights[ANCHORS], atol=1e-4)
+
+
 @pytest.mark.parametrize(("run", "row"), RUNS)
 @torch.inference_mode()
 def test_regions_are_those_of_the_official_network(network, run, row):
