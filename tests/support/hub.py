@@ -211,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             return self.end_headers()
         body = path.read_bytes()
-        tag = f'"{hashlib.sha256(body).hexdigest()}"'
+        tag = f'"{_checksum(path, body)}"'
         start = self._start(tag)
         if start >= len(body) > 0 and start:
             return self._refuse(416)
@@ -242,6 +242,13 @@ class _Handler(BaseHTTPRequestHandler):
             body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
         body = body[start:]
         self.wfile.write(body)
+
+
+def _checksum(path: Path, body: bytes) -> str:
+    """Return what the hub calls a file's content: the SHA-256 of a large one, or git's checksum."""
+    if path.suffix in LARGE:
+        return hashlib.sha256(body).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
 
 
 def _listed(path: Path, root: Path) -> dict:
