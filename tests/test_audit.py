@@ -787,7 +787,7 @@ def test_a_place_that_cannot_hold_the_report_is_refused_before_the_audit(
 def test_a_second_model_that_is_not_there_is_named_before_the_audit(capsys, tmp_path, no_audit):
     more = ("--compare", "nosuch", "--out", tmp_path / "out")
     assert audit_of(checkpoint("clip", 3, 0), *more) == 1
-    assert "nosuch is no registered name" in capsys.readouterr().err
+    assert "unknown model 'nosuch'" in capsys.readouterr().err
 
 
 def test_the_first_report_stays_where_two_models_have_nothing_in_common(

@@ -17,7 +17,7 @@ def scores_and_random(encoder):
     scores, embedded = study.run(encoder, ["C6", "C8"], ["word", "contextual"], n_bootstrap=200)
     empty = np.empty((101, 0))
     null = inference.RandomAttributeNull(empty, empty, np.linspace(-1.5, 1.5, 101))
-    random = [study.RandomAttributes(e.name, e.level, True, null, np.ones(101)) for e in embedded]
+    random = [study.RandomAttributes(e.name, e.level, null, np.ones(101)) for e in embedded]
     return scores, embedded, random
 
 

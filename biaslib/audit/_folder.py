@@ -7,6 +7,7 @@ written in capitals. Labels that nobody can tell apart are one group
 (:func:`biaslib.runtime.cleaned`), those that look alike are two, and noted.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -95,11 +96,10 @@ class OwnFolder:
             gender=(first[0], first[1]),
             k=max(1, len(self.people) // 10),
             innocent=innocent,
-            captions=dict,
+            captions=functools.partial(_no_captions, self.name),
             lower_case=lower_case,
             units=pandas.factorize(self.people["person"])[0],
             unit_name="people",
-            no_captions=f"{self.name} is a folder of pictures without a corpus of captions",
         )
 
     @property
@@ -108,6 +108,10 @@ class OwnFolder:
         if "caption" not in self.people:
             return None
         return self.pictures, self.people["caption"].tolist(), self.name
+
+
+def _no_captions(name: str, folder: Path) -> Any:
+    raise DataError(f"{name} is a folder of pictures, and has no corpus of captions")
 
 
 def read_folder(folder: str | Path) -> OwnFolder:

@@ -46,6 +46,8 @@ def main() -> None:
     def refuse(event, arguments):
         if event == "subprocess.Popen" and list(arguments[1]) == TRIAL:
             return
+        if event == "socket.connect" and isinstance(arguments[1], str):
+            return  # a socket of this machine, by which workers hand on pictures
         if event in REFUSED:
             attempts.append(f"{event} {arguments!r:.200}")
             raise PermissionError(f"refused: {attempts[-1]}")
