@@ -1,4 +1,4 @@
-"""The sealed trial: measures judged in worlds that nobody tuned on, by rules that were set before.
+"""The held-out test: measures judged in worlds that nobody tuned on, by rules that were set before.
 
 ``plantedworld/PROTOCOL.md`` says what was trained, scored and asked, when a target counts as
 reached, and which commits hold the code that did it. What came of it lies in ``data/trial``.

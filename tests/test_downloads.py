@@ -229,6 +229,20 @@ def put(place, config=b"anchors: 12", weights=b"\x80weights"):
     (place / "weights.bin").write_bytes(weights)
 
 
+def test_what_was_begun_is_not_joined_to_another_version(hub, monkeypatch):
+    monkeypatch.setattr(downloads, "TRIES", 1)
+    served = hub.folder / "a.ckpt"
+    served.write_bytes(b"\x80" * 5_000_000)
+    source = f"url {hub.address}/files/a.ckpt"
+    hub.cut_after = [2_500_000, 2_500_000]
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match="Run the same call again to go on"):
+            fetch(source)
+    assert hub.requests[-1][2].startswith("bytes=")
+    served.write_bytes(b"PK" * 2_500_000)
+    assert fetch(source).read_bytes() == b"PK" * 2_500_000
+
+
 def test_the_next_address_is_tried_and_what_was_wrong_with_those_before_is_said(hub, several):
     entry, (_, second, third) = several
     put(second, weights=PAGE)

@@ -10,6 +10,7 @@ file (:class:`biaslib.runtime.Lock`), which travels with the results, and later 
 
 import contextlib
 import dataclasses
+import functools
 import glob
 import hashlib
 import os
@@ -37,6 +38,9 @@ from biaslib.models.errors import CheckpointError, refusal
 from biaslib.runtime import ChecksumError, Lock, in_book, one_at_a_time
 
 __all__ = ["cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
+
+TRIES = 20
+"""How often a connection that breaks is gone on with in one call."""
 
 TELLING = ("config.json", "open_clip_config.json", "adapter_config.json", *OF_SENTENCES)
 """Settings that tell the family of a model, and what it adds to the network."""
@@ -333,7 +337,7 @@ def _fetch_files(
 
 
 def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STEPS) -> None:
-    """Download a file that is not there from the first address that has it.
+    """Download a file from the first address that has it; what arrived before is gone on with.
 
     Parameters
     ----------
@@ -351,20 +355,21 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
     CheckpointError
         If none has it; the message says what came of each.
     """
+    import pooch
+
     path.parent.mkdir(parents=True, exist_ok=True)
+    pooch.get_logger().setLevel("WARNING")
     failed: list[str] = []
     with one_at_a_time(path):
         for url in () if path.is_file() else urls:
-            try:
-                _download(url, path, sha256)
+            if not (problem := _from_one(url, path, sha256)):
                 break
-            except (OSError, ValueError) as error:
-                failed.append(f"{url}: {' '.join(str(error).split()) or type(error).__name__}")
+            failed.append(f"{url}: {problem}")
     if not path.is_file():
         problems = "; ".join(failed) or "no address of it is known"
         raise CheckpointError(
-            f"{path.name} could not be downloaded ({problems}). Run the same call again, or place "
-            f"the file by hand: {steps}. {OFFLINE}",
+            f"{path.name} could not be downloaded ({problems}). Run the same call again to go on, "
+            f"or place the file by hand: {steps}. {OFFLINE}",
             path=path,
         )
     if failed:
@@ -373,29 +378,27 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
         )
 
 
-def _download(url: str, path: Path, sha256: str) -> None:
-    """Download a file from one address; what is not the whole of it is not kept."""
+def _from_one(url: str, path: Path, sha256: str) -> str:
+    """Download a file from one address, whose connection may break; return what is wrong."""
     import pooch
-    from tqdm.auto import tqdm
 
-    _require_encrypted(mirrored(url))
-    pooch.get_logger().setLevel("WARNING")
     part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
-    bar = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
-    downloader = pooch.HTTPDownloader(
-        progressbar=tqdm(desc=path.name, total=1, **bar),
-        headers={"Accept-Encoding": "identity"},
-        hooks={"response": _require_whole},
-        chunk_size=1 << 20,
-    )
-    try:
-        known = f"sha256:{sha256}" if sha256 else None
-        pooch.retrieve(mirrored(url), known, part.name, part.parent, downloader=downloader)
-        _require_content(part)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    for _ in range(TRIES):
+        before = _size(part)
+        try:
+            known = f"sha256:{sha256}" if sha256 else None
+            downloader = functools.partial(_go_on, part=part)
+            pooch.retrieve(mirrored(url), known, path.name, path.parent, downloader=downloader)
+            return ""
+        except (OSError, ValueError) as error:
+            problem = " ".join(str(error).split()) or type(error).__name__
+        if _size(part) == before:
+            break
+    return problem
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
 
 
 def mirrored(url: str) -> str:
@@ -405,26 +408,60 @@ def mirrored(url: str) -> str:
     return f"{mirror}/{address}" if mirror and scheme == "https" else url
 
 
+def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
+    """Download as pooch does, from where an earlier download of the same version stopped."""
+    from pooch import HTTPDownloader
+    from tqdm.auto import tqdm
+
+    version = part.with_name(f"{part.name}.version")
+    tag = version.read_text("utf-8") if version.is_file() else ""
+    begun = _size(part) if tag else 0
+    headers = {"Range": f"bytes={begun}-", "If-Range": tag} if begun else {}
+    headers["Accept-Encoding"] = "identity"
+    _require_encrypted(url)
+    with open(part, "ab") as stream:
+
+        def check(response: Any, **_: object) -> None:
+            if response.is_redirect:
+                response.raw.close()  # what comes with it is not read
+                place = urllib.parse.urljoin(url, response.headers["Location"])
+                return _require_encrypted(place)
+            if response.status_code != 206 or _problem(response, begun):
+                stream.truncate(0)
+            response.raise_for_status()
+            if problem := _problem(response, begun):
+                raise ValueError(problem)
+            tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or "W/"
+            version.write_text("" if tag.startswith("W/") else tag, "utf-8")
+
+        how = {"headers": headers, "hooks": {"response": check}, "chunk_size": 1 << 20}
+        bar = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
+        HTTPDownloader(progressbar=tqdm(desc=part.stem, total=1, **bar), **how)(url, stream, pooch)
+    version.unlink()
+    try:
+        _require_content(part)
+    finally:
+        os.replace(part, output_file)
+
+
 def _require_encrypted(url: str) -> None:
     place = urllib.parse.urlsplit(url)
     if place.scheme != "https" and not (place.scheme == "http" and place.hostname in LOOPBACK):
         raise ValueError(f"{url} is not an https address")
 
 
-def _require_whole(response: Any, **_: object) -> None:
-    """Refuse an answer that is not a file as it is and of known length."""
+def _problem(response: Any, begun: int) -> str:
+    """Return why an answer is not a file, or not what is missing of it; nothing if it is."""
     headers = response.headers
-    if response.is_redirect:
-        response.raw.close()  # what comes with it is not read
-        return _require_encrypted(urllib.parse.urljoin(response.url, headers["Location"]))
+    rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", headers.get("Content-Range", ""))
+    missing = begun and response.status_code == 206 and rest and int(rest[1]) + 1 == int(rest[2])
     if headers.get("Content-Type", "").startswith("text/html"):
-        raise ValueError("answers with a web page")
-    if response.status_code != 200:
-        raise ValueError(f"answers {response.status_code}")
+        return "answers with a web page"
+    if response.status_code != 200 and not missing:
+        return f"answers {response.status_code}, or with another part than the missing one"
     if headers.get("Content-Encoding", "identity") != "identity":
-        raise ValueError("is encoded, which was not asked for")
-    if not headers.get("Content-Length", "").isdecimal():
-        raise ValueError("gives no length")
+        return "is encoded, which was not asked for"
+    return "" if headers.get("Content-Length", "").isdecimal() else "gives no length"
 
 
 def _require_content(path: Path) -> None:

@@ -64,6 +64,8 @@ class Hub:
         self.redirect_files_to = ""
         self.also_listed: list[dict] = []
         self.false_commit: str | None = ""
+        self.cut_after: list[int] = []
+        """Bytes after which the connection is cut, for each of the next bodies."""
         self.requests: list[tuple[str, str, str]] = []
         self.tokens: set[str] = set()
         self.elsewhere: list[str] = []
@@ -241,6 +243,8 @@ class _Handler(BaseHTTPRequestHandler):
             middle = len(body) // 2
             body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
         body = body[start:]
+        if self.hub.cut_after:
+            body, self.close_connection = body[: self.hub.cut_after.pop(0)], True
         self.wfile.write(body)
 
 
