@@ -15,7 +15,6 @@ from support import small_models
 from biaslib import models
 from biaslib.models import capabilities as can
 from biaslib.models._entries import read_entry
-from biaslib.models.own import load_own
 from biaslib.runtime import UnknownNameError
 from biaslib.studies import study4_captions
 
@@ -79,13 +78,14 @@ def test_the_adapter_says_what_the_network_says(entry, folder):
 def test_it_is_listed_found_by_its_files_and_asked_for_what_it_can_do(entry, folder):
     table = models.available().set_index("name")
     assert table.loc["blip", "capabilities"] == "match images and texts"
-    own = load_own(folder, device="cpu")
-    assert (own.registered, own.takes_images) == ("blip", True)
-    can.require(own.model, can.MATCH)
+    own = models.load(folder, device="cpu")
+    assert models.identify(folder)[0] == "blip"
+    assert entry.takes_images
+    can.require(own, can.MATCH)
     with pytest.raises(can.CapabilityError, match=r"blip cannot embed texts with images\. Its"):
-        own.model.embed(["the woman"], small_models.pictures(1))
+        own.embed(["the woman"], small_models.pictures(1))
     with pytest.raises(can.CapabilityError, match=r"blip cannot fill masks\. .* can: match images"):
-        own.model.mask_log_prob(["the [MASK]"], ["man"])
+        own.mask_log_prob(["the [MASK]"], ["man"])
 
 
 def test_an_adapter_may_be_a_module_in_no_package(entry, folder, tmp_path):

@@ -16,7 +16,6 @@ from support.hub import instead_of_the_real_one
 import biaslib.__main__ as command_line
 from biaslib import inference, models, runtime, stimuli
 from biaslib.metrics.association import association, effect_size
-from biaslib.models import own
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._folders import place_of
 
@@ -120,8 +119,8 @@ def test_a_folder_goes_before_a_registered_name_and_home_is_found(tmp_path, monk
         model = models.load("clip", profile="planted", device="cpu")
     assert model.revision.startswith("clip, sha256")
     with pytest.warns(UserWarning, match="is a folder here"):
-        found = own.load_own("clip", device="cpu")
-    assert (found.given, found.checkpoint) == ("clip", Path("clip"))
+        found = models.identify("clip")
+    assert found == ("clip", Path("clip"))
     assert command_line.profile_of("clip", "my-pictures") == "planted"
     planted = models.load("clip", profile="planted", dose=3, seed=0, device="cpu")
     assert planted.revision != model.revision

@@ -13,7 +13,6 @@ from biaslib import models
 from biaslib.models import capabilities as can
 from biaslib.models.errors import CheckpointError
 from biaslib.models.generative import PROMPTS, SCORES, Prompts
-from biaslib.models.own import identify, load_own
 from biaslib.runtime import UnknownNameError
 from biaslib.studies import study4_captions
 
@@ -162,10 +161,10 @@ def test_a_cloze_is_the_end_of_a_completed_sentence(model, plain):
 
 
 def test_the_files_tell_the_kind_and_study_4_asks_it(folders, name, model):
-    assert identify(folders[name]) == ("smolvlm", folders[name])
-    own = load_own(folders[name], device="cpu")
-    can.require(own.model, can.MATCH, can.LIKELIHOOD)
-    assert own.model.name == model.name == name
+    assert models.identify(folders[name]) == ("smolvlm", folders[name])
+    own = models.load(folders[name], device="cpu")
+    can.require(own, can.MATCH, can.LIKELIHOOD)
+    assert own.name == model.name == name
     found = study4_captions.caption_scores(model, "matching", pictures(), CAPTIONS)
     np.testing.assert_allclose(found, model.log_likelihood(pictures(), CAPTIONS).mean, atol=1e-6)
 

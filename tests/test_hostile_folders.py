@@ -20,7 +20,7 @@ from support import generative_models
 
 from biaslib import __main__ as command_line
 from biaslib import models
-from biaslib.models import _trial, own
+from biaslib.models import _trial
 from biaslib.models.errors import CheckpointError
 from plantedworld.models.checkpoints import checkpoint
 
@@ -47,7 +47,7 @@ def short(monkeypatch):
 
 
 def answer(folder):
-    model = own.load_own(folder, device="cpu").model
+    model = models.load(folder, device="cpu")
     if hasattr(model, "encode_image"):
         return np.concatenate([model.encode_image(PICTURES), model.encode_text(TEXTS)])
     if hasattr(model, "embed"):
@@ -354,7 +354,7 @@ def test_one_error_names_the_folder(changed):
     folder, _ = changed
     begun = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with pytest.raises(CheckpointError) as caught:
-        own.load_own(folder, device="cpu")
+        models.load(folder, device="cpu")
     assert caught.value.path.is_relative_to(folder)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begun < 10
 
@@ -371,7 +371,7 @@ def test_the_highest_token_of_before_2023_that_ends_no_text_is_told(unchanged, t
     ending(3)(folder)
     BEFORE_2023(folder)
     with pytest.warns(UserWarning, match="does not end texts with token"):
-        own.load_own(folder, device="cpu")
+        models.load(folder, device="cpu")
 
 
 @pytest.mark.parametrize("name", ["a\nTraceback: b", "a\x1b[2Jb", "a\rb", "a\u202eb"])
@@ -380,7 +380,7 @@ def test_no_name_ends_a_line_or_moves_the_cursor(name, tmp_path, capsys):
     folder.mkdir()
     (folder / CONFIG).write_text("{}")
     with pytest.raises(CheckpointError) as caught:
-        own.load_own(folder, device="cpu")
+        models.load(folder, device="cpu")
     assert str(caught.value).isprintable()
     assert command_line.main(["audit", str(folder), "--dry-run", "--out", str(tmp_path)]) == 1
     assert capsys.readouterr().err.rstrip("\n").isprintable()

@@ -798,10 +798,7 @@ DATASETS = {
     vlstereoset.released: dict(folder=FOLDER),
     vlstereoset.with_images: dict(table=STEREOTYPES, folder=FOLDER),
 }
-# What is handed on as it is: a session of Spark, an address, words of a message, what a study has
-# checked; what is asked for only when a network was.
-# What is handed on as it is: an address, words of a message; what is asked for only when a network
-# was.
+# What is handed on as it is: words of a message; what is asked for only when a network was.
 HANDED_ON = {
     (datasets.require_sound, "name"),
     (datasets.require_sound, "advice"),

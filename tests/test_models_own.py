@@ -9,7 +9,6 @@ from support import repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models, runtime
-from biaslib.models import own
 from biaslib.models._checkpoints import CheckpointError, read_weights
 from plantedworld.models.checkpoints import checkpoint
 
@@ -45,10 +44,11 @@ def hub(official, tmp_path_factory):
     ],
 )
 def test_a_planted_folder_is_read_by_its_family(name, read_as, images):
-    found = own.load_own(checkpoint(name, 3, 0), device="cpu")
-    assert (found.registered, found.takes_images) == (read_as, images)
+    folder = checkpoint(name, 3, 0)
+    assert models.identify(folder)[0] == read_as
+    assert models.REGISTRY[read_as].takes_images == images
     named = models.load(read_as, profile="planted", dose=3, seed=0, device="cpu")
-    assert found.model.revision == named.revision
+    assert models.load(folder, device="cpu").revision == named.revision
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_a_planted_folder_is_read_by_its_family(name, read_as, images):
     ],
 )
 def test_a_name_of_the_hub_is_read_by_its_family(hub, given, read_as):
-    found = own.load_own(given, profile="paper", device="cpu")
-    assert (found.given, found.registered) == (given, read_as)
-    assert found.model.name == CALLED.get(given, read_as)
+    assert models.identify(given, "paper")[0] == read_as
+    found = models.load(given, profile="paper", device="cpu")
+    assert found.name == CALLED.get(given, read_as)
     if read_as in ("clip", "open-clip"):
-        assert found.model.encode_text(TEXT).shape[0] == 1
+        assert found.encode_text(TEXT).shape[0] == 1
     else:
-        assert found.model.embed(TEXT).shape == (1, 16)
+        assert found.embed(TEXT).shape == (1, 16)
 
 
 def test_what_a_model_can_do_is_told_by_its_heads(official, tmp_path):
@@ -81,15 +81,15 @@ def test_what_a_model_can_do_is_told_by_its_heads(official, tmp_path):
     body = {name: each for name, each in read_weights(file).items() if name.startswith("vilt.")}
     save_file(body, folder / "model.safetensors", {"format": "pt"})
     with pytest.warns(UserWarning, match="cannot fill masks or fill masks with images: these"):
-        found = own.load_own(folder, device="cpu")
-    assert found.model.capabilities == {"embed texts", "embed texts with images"}
+        found = models.load(folder, device="cpu")
+    assert found.capabilities == {"embed texts", "embed texts with images"}
 
 
 def test_an_unknown_architecture_is_named(tmp_path):
     config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family here"):
-        own.load_own(tmp_path)
+        models.load(tmp_path)
 
 
 def test_what_is_no_model_is_refused(tmp_path):
@@ -97,17 +97,17 @@ def test_what_is_no_model_is_refused(tmp_path):
         CheckpointError,
         match=r"no config.json, which is saved beside the weights. It holds nothing",
     ):
-        own.identify(tmp_path)
+        models.identify(tmp_path)
     for number in range(7):
         (tmp_path / f"{number}.txt").write_text("")
     with pytest.raises(CheckpointError, match=r"It holds 0.txt, .*4.txt and 2 more"):
-        own.identify(tmp_path)
+        models.identify(tmp_path)
     with pytest.raises(CheckpointError, match="is a file, which does not tell its architecture"):
-        own.identify(tmp_path / "0.txt")
+        models.identify(tmp_path / "0.txt")
     with pytest.raises(ValueError, match=r"nobody/x comes from .*'planted' never"):
-        own.identify("nobody/x", profile="planted")
+        models.identify("nobody/x", profile="planted")
 
 
 def test_a_misspelt_registered_name_is_told_the_near_one():
     with pytest.raises(runtime.UnknownNameError, match=r"Did you mean 'smolvlm'"):
-        own.identify("smolvm", "planted")
+        models.identify("smolvm", "planted")

@@ -10,10 +10,9 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from biaslib import runtime
+from biaslib import models, runtime
 from biaslib.models._folders import checksums, revision_of, weight_files
 from biaslib.models.errors import CheckpointError
-from biaslib.models.own import load_own
 from plantedworld.models.checkpoints import checkpoint
 
 TEXTS = ["the person is a nurse.", "the person is a doctor."]
@@ -242,7 +241,7 @@ def has_none(folder, state):
 )
 def test_weights_outside_the_folder_or_nowhere_are_refused(folder, two_states, change):
     change(folder, two_states[0])
-    for read in (revision_of, lambda path: load_own(path, device="cpu")):
+    for read in (revision_of, lambda path: models.load(path, device="cpu")):
         with pytest.raises(CheckpointError) as caught:
             read(folder)
         assert caught.value.path == folder
@@ -265,7 +264,7 @@ def test_the_links_of_the_hubs_own_cache_are_no_way_out(folder, two_states, tmp_
     snapshot.parent.mkdir(parents=True)
     folder.rename(snapshot)
     (snapshot / "model.safetensors").symlink_to(Path("../../blobs/abc"))
-    found = load_own(snapshot, device="cpu").model
+    found = models.load(snapshot, device="cpu")
     assert f"sha256 {runtime.file_sha256(blob)[:12]}" in found.revision
 
 
@@ -274,7 +273,7 @@ def test_a_folder_may_link_to_the_hubs_own_cache(folder, two_states, tmp_path):
     blobs = tmp_path / "cache" / "models--owner--name" / "blobs"
     blob = write(blobs, "x.safetensors", two_states[0]).rename(blobs / "abc")
     (folder / "model.safetensors").symlink_to(blob)
-    found = load_own(folder, device="cpu").model
+    found = models.load(folder, device="cpu")
     assert f"sha256 {runtime.file_sha256(blob)[:12]}" in found.revision
 
 

@@ -17,10 +17,9 @@ from biaslib.audit._parts import Part
 from biaslib.audit._run import chosen_data, chosen_parts
 from biaslib.models import capabilities as can
 from biaslib.models._folders import place_of, weight_files
-from biaslib.models._registry import repository
+from biaslib.models._registry import identify, repository
 from biaslib.models.downloads import kept, listed_bytes, settings_of
 from biaslib.models.images import pictures
-from biaslib.models.own import identify
 
 __all__ = ["Cost", "DoesNotFitError", "cost"]
 

@@ -1,6 +1,6 @@
 """Encoders behind one interface. Importing this package does not import torch; loading does."""
 
-from biaslib.models._registry import REGISTRY, Entry, available, load, register
+from biaslib.models._registry import REGISTRY, Entry, available, identify, load, register
 from biaslib.models.errors import CapabilityError, CheckpointError
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "CheckpointError",
     "Entry",
     "available",
+    "identify",
     "load",
     "register",
 ]

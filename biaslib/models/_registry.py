@@ -302,7 +302,7 @@ def _family_of(folder: Path, given: str | Path) -> str:
     if folder.is_file():
         raise CheckpointError(
             f"{given} is a file, which does not tell its architecture. Load it as the family that "
-            "it is of, biaslib.models.load(name, checkpoint=...), and pass OwnModel(...) with that",
+            "it is of, biaslib.models.load(name, checkpoint=...), and audit what it returns",
             path=folder,
         )
     if given in REGISTRY:
@@ -335,14 +335,14 @@ def _reader_of(folder: Path, given: str | Path) -> str:
         raise CheckpointError(
             f"{given} is a checkpoint of {kind!r}, which needs Python code of its own. Code that "
             "comes with weights is never run: take a repository of the same weights for a class "
-            "that transformers has, or wrap the model in a class of your own and pass OwnModel(...)"
+            "that transformers has, or wrap the model in a class of your own and audit that"
         )
     kinds = sorted({kind for entry in REGISTRY.values() for kind in entry.kinds})
     raise CheckpointError(
         f"{given} is a checkpoint of {_folders.described(config)}, which no family here reads: "
         f"{', '.join(kinds)}. Register its family (biaslib.models.register), or wrap it in a class "
         "with capabilities and the methods that biaslib.models.capabilities lists for them, and "
-        "pass OwnModel(...) with an object of it"
+        "audit an object of it"
     )
 
 
