@@ -9,6 +9,7 @@ twice, and nothing is shown that the present code did not compute: pages with su
 after all others, when every notebook has run, and at every build.
 """
 
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 LOGGER = logging.getLogger(__name__)
+NAME = re.compile(r"^:name: .*\n", re.M)
 
 
 def setup(app):
@@ -53,7 +55,8 @@ class FromRun(SphinxDirective):
 
     def _shown(self, data: dict) -> list[nodes.Node]:
         if "text/markdown" in data:
-            return self.parse_text_to_nodes(data["text/markdown"])
+            # A name leads to the chapter.
+            return self.parse_text_to_nodes(NAME.sub("", data["text/markdown"]))
         return [nodes.raw("", data["text/html"], format="html")]
 
 
