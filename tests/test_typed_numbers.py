@@ -71,18 +71,18 @@ TYPED = {
         ("{} of {} tests", (significant(1), significant(1, "total"))),
         ("and {} with pictures", (significant(2),)),
         (
-            "*briefcase* gets {}",
+            "*briefcase* {} and",
             (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
         ),
-        ("*purse*\n    {}", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
+        ("and *purse* {}.", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
         (
             "{} standard deviations",
             (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
         ),
-        ("*Maid* lies {} nearer", (one("hamidieh2023", 4, "casc", word="maid", group="Female"),)),
+        ("*maid* {} nearer", (one("hamidieh2023", 4, "casc", word="maid", group="Female"),)),
         ("FLAVA does for {}%", (vlbs("FLAVA"),)),
         ("CLIP for {}%", (vlbs("CLIP"),)),
-        ("does for\n    {}%", (vlbs("RAM"),)),
+        ("A guess does for {}%", (vlbs("RAM"),)),
         *(
             (text, tuple(answers(paper)[name] for name in names))
             for paper, text, names in (
