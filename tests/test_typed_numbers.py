@@ -74,7 +74,7 @@ TYPED = {
             "*briefcase* {} and",
             (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
         ),
-        ("and *purse* {}.", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
+        ("*purse* {}.", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
         (
             "{} standard deviations",
             (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
