@@ -791,20 +791,6 @@ def test_what_of_study_1_tells_worlds_apart_and_for_whom(site):
     turned = table.query("model == 'oracle' and measure.str.contains('exchanged pictures')")
     assert float(turned["yes"].item()) == 0
     assert float(turned["no"].item()) == pytest.approx(0.86, abs=0.02)
-    said = " ".join(article(page).get_text().split())
-    assert said.count("for no model does it tell the two worlds apart") == 2
-    assert (
-        "for the oracle and tiny-VisualBERT; for tiny-ViLBERT, tiny-LXMERT and tiny-VL-BERT the"
-        in said
-    )
-    assert "the effect size of Experiment 1 tells for 2 of 4 models (and for the oracle)" in said
-    assert "Experiment 1 less Experiment 2 separates the worlds for 0 of 4 models," in said
-    assert (
-        "the exchange of pictures for 1 of 4 models (and the wrong way round for the oracle)"
-        in said
-    )
-    assert "separates them for 0 of 4 models (and for the oracle) by d and 1 of 4 models" in said
-    assert "hiding people or words for 0 of 4 models (the oracle is not asked)." in said
 
 
 MISSED = {
@@ -849,7 +835,6 @@ def test_of_models_without_bias_the_exchange_of_words_rejects_few(site):
 
 
 def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_would(site):
-    """The trial, which asks for the order within one gender, has the verdict beside it."""
     page = "notebooks/planted_study2_masked"
     found = shown(page, "Rank correlation and slope against the oracle at dose 3")
     found = found.set_index("score")
@@ -858,9 +843,6 @@ def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_wo
     expected = {"S_PT": 0.90, "S_L, no image": 0.98, "S_L": 0.88, "S_V": 0.90}
     assert ranks[list(expected)].to_dict() == pytest.approx(expected, abs=0.02)
     assert (ranks > math.sqrt(3) / 2).all()
-    text = " ".join(article(page).get_text().split())
-    for missed in (r"\(S_L\)", r"\(S_V\)"):
-        assert f"{missed}: order within words of one sign: target missed" in text
 
 
 def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewhere(site):
