@@ -294,9 +294,11 @@ def sentences(folder, *modules, **beside):
     for number, (kind, settings) in enumerate(modules, 1):
         kind = kind if "." in kind else f"sentence_transformers.models.{kind}"
         rows.append((kind, f"{number}_{kind.rpartition('.')[2]}", settings))
-    for _, place, settings in rows[1:]:
+    for kind, place, settings in rows[1:]:
         if settings:
             write(folder / place / "config.json", settings)
+        if kind.endswith("Dense"):
+            dense(folder / place, settings)
     listed = [
         {"idx": i, "name": str(i), "path": row[1], "type": row[0]} for i, row in enumerate(rows)
     ]
@@ -306,18 +308,39 @@ def sentences(folder, *modules, **beside):
     return folder
 
 
+def dense(folder, settings):
+    layer = torch.nn.Linear(settings["in_features"], settings["out_features"], settings["bias"])
+    small_models.random_parameters(layer)
+    weights = {f"linear.{name}": each for name, each in layer.state_dict().items()}
+    torch.save(weights, folder / "pytorch_model.bin")
+
+
 def pooled(mode):
     return ("Pooling", {"word_embedding_dimension": 32, f"pooling_mode_{mode}": True})
 
 
+def layer(activation, width=32, outputs=8, bias=True):
+    sizes = {"in_features": width, "out_features": outputs, "bias": bias}
+    return ("Dense", sizes | {"activation_function": f"torch.nn.modules.{activation}"})
+
+
 NORMALIZE = ("Normalize", {})
 MEAN = pooled("mean_tokens")
+BOTH = ("Pooling", {"word_embedding_dimension": 32, "pooling_mode": ["max", "cls"]})
+SWITCHES = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}
 ENCODERS = {
     "mean": [MEAN],
     "max": [pooled("max_tokens")],
     "cls": [pooled("cls_token")],
-    "named": [("Pooling", {"word_embedding_dimension": 32, "pooling_mode": "cls"}), NORMALIZE],
+    "mean by root": [pooled("mean_sqrt_len_tokens")],
+    "weighted": [pooled("weightedmean_tokens")],
+    "last": [pooled("lasttoken")],
+    "two": [("Pooling", {"word_embedding_dimension": 32, **SWITCHES})],
+    "two in order": [BOTH],
     "length 1": [MEAN, NORMALIZE],
+    "a layer": [MEAN, layer("activation.Tanh")],
+    "a layer between": [BOTH, layer("linear.Identity", 64, bias=False), NORMALIZE],
+    "two layers": [MEAN, layer("activation.ReLU"), layer("activation.GELU", 8, 4), NORMALIZE],
 }
 
 
@@ -334,7 +357,7 @@ def test_a_sentence_encoder_is_that_of_sentence_transformers(encoder, tmp_path):
 
 
 def test_a_word_in_a_sentence_is_not_pooled(tmp_path):
-    model = models.load(sentences(tmp_path, MEAN, NORMALIZE), device="cpu")
+    model = models.load(sentences(tmp_path, MEAN, layer("activation.Tanh")), device="cpu")
     word = model.embed(["the nurse is here"], level="contextual", words=["nurse"])
     with torch.no_grad():
         states = model.model(**model.tokenizer("the nurse is here", return_tensors="pt"))
@@ -374,11 +397,12 @@ def test_settings_beside_the_network_are_read(tmp_path):
         model.embed(["the nurse is here and the man is tall"])
 
 
-def test_other_modules_are_another_revision(tmp_path):
-    first = models.load(sentences(tmp_path / "m", MEAN), device="cpu")
-    write(tmp_path / "m" / "1_Pooling" / "config.json", pooled("max_tokens")[1])
-    second = models.load(tmp_path / "m", device="cpu")
-    assert first.revision != second.revision
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
+def test_layers_that_give_no_numbers_or_all_the_same_are_refused(value, tmp_path):
+    folder = sentences(tmp_path, MEAN, layer("activation.Tanh"))
+    weights = {"linear.weight": torch.full((8, 32), value), "linear.bias": torch.zeros(8)}
+    torch.save(weights, folder / "2_Dense" / "pytorch_model.bin")
+    assert refused(folder).path == folder
 
 
 PROMPTED = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
@@ -393,9 +417,9 @@ PROMPTED = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
         ([("WordWeights", {"vocab": []}), MEAN], {}, "WordWeights"),
         ([MEAN, ("LayerNorm", {"dimension": 32})], {}, "LayerNorm"),
         ([MEAN, ("their.Head", {"x": 1})], {}, "Head"),
-        ([MEAN, ("Dense", {"in_features": 32, "out_features": 8})], {}, "Dense"),
-        ([("Pooling", {"pooling_mode_lasttoken": True})], {}, "pooling_mode_lasttoken"),
-        ([("Pooling", {"pooling_mode": ["max", "cls"]})], {}, "max"),
+        ([MEAN, layer("activation.Softmax")], {}, "torch.nn.modules.activation.Softmax"),
+        ([MEAN, (*layer("activation.Tanh")[:1], {**layer("x.Tanh")[1], "use_residual": True})],
+         {}, "use_residual"),
         ([("Normalize", {}), MEAN], {}, "Normalize"),
         ([MEAN, ("Normalize", {"module_input_name": "token_embeddings"})], {}, "token_embeddings"),
         ([MEAN], {"config_sentence_transformers": PROMPTED}, "query"),
@@ -411,7 +435,7 @@ def test_what_a_sentence_encoder_adds_and_is_not_known_is_refused(modules, besid
 
 
 def test_modules_that_are_elsewhere_or_damaged_are_refused(tmp_path):
-    folder = sentences(tmp_path, MEAN)
+    folder = sentences(tmp_path, MEAN, layer("activation.Tanh"))
     rows = json.loads((folder / "modules.json").read_text("utf-8"))
     for path in ("../1_Pooling", "/etc", "1_Pooling/x", "0_Transformer"):
         changed = [rows[0] | {"path": path}, *rows[1:]]
@@ -421,6 +445,8 @@ def test_modules_that_are_elsewhere_or_damaged_are_refused(tmp_path):
         write(folder / "modules.json", broken if broken == "{" else json.dumps(broken))
         assert refused(folder).path == folder / "modules.json"
     write(folder / "modules.json", rows)
+    (folder / "2_Dense" / "pytorch_model.bin").unlink()
+    assert refused(folder).path == folder / "2_Dense"
     (folder / "1_Pooling" / "config.json").unlink()
     assert refused(folder).path == folder / "1_Pooling" / "config.json"
 
@@ -439,7 +465,7 @@ def test_a_sentence_encoder_of_the_hub_comes_whole(tmp_path, capsys):
     library = pytest.importorskip("sentence_transformers")
     repository = tmp_path / "hub" / "owner" / "encoder"
     repository.mkdir(parents=True)
-    sentences(repository, MEAN, NORMALIZE)
+    sentences(repository, MEAN, layer("activation.Tanh"), NORMALIZE)
     write(repository / "1_Pooling" / "remote_code.py", "raise SystemExit")
     expected = library.SentenceTransformer(str(repository), device="cpu").encode(TEXTS)
     adapted = shutil.copytree(repository, tmp_path / "hub" / "owner" / "adapted")

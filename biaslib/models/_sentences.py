@@ -1,114 +1,185 @@
 """Sentence encoders: one vector of a text's hidden states, as ``SentenceTransformer`` makes it."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 
+from biaslib.models._checkpoints import read_weights, require_same
 from biaslib.models._folders import read_json
 from biaslib.models.errors import CheckpointError
 
-SWITCHES = {
+LEGACY = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
 }
-"""What older folders have in place of ``pooling_mode``."""
+"""Switches of older folders, in the order in which several are put together."""
+
+ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "Sigmoid", "SiLU")
+"""Activations of torch that a layer may have."""
 
 THE_SENTENCE = (None, "sentence_embedding")
 
 
-class Pooling(NamedTuple):
+def _mean(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    weights = real.unsqueeze(-1).float()
+    return (states * weights).sum(1) / weights.sum(1)
+
+
+def _mean_by_root(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    weights = real.unsqueeze(-1).float()
+    return (states * weights).sum(1) / weights.sum(1).sqrt()
+
+
+def _later_count_more(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return _mean(states, real * real.cumsum(1))
+
+
+def _max(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return states.masked_fill(real.unsqueeze(-1) == 0, -torch.inf).amax(1)
+
+
+def _first(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return states[torch.arange(len(states)), real.argmax(1)]
+
+
+def _last(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    return states[torch.arange(len(states)), -1 - real.flip(1).argmax(1)]
+
+
+POOLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "cls": _first,
+    "max": _max,
+    "mean": _mean,
+    "mean_sqrt_len_tokens": _mean_by_root,
+    "weightedmean": _later_count_more,
+    "lasttoken": _last,
+}
+"""Last hidden states (n, tokens, d) and which are real (n, tokens) -> (n, d)."""
+
+
+class Normalize(torch.nn.Module):
+    """Vectors to length 1."""
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Return vectors (n, d) of length 1."""
+        return torch.nn.functional.normalize(vectors, dim=-1)
+
+
+class Pooling(torch.nn.Module):
     """Makes one vector of a text's last hidden states.
 
-    Attributes
+    Parameters
     ----------
-    mode
-        ``cls`` (the first token's state), ``mean`` or ``max`` over the tokens.
-    normalised
-        Whether vectors are brought to length 1.
+    modes
+        Names of :data:`POOLED`, whose vectors are put one behind the other.
+    layers
+        What follows.
     """
 
-    mode: str
-    normalised: bool = False
+    def __init__(self, modes: tuple[str, ...], layers: tuple[torch.nn.Module, ...] = ()) -> None:
+        super().__init__()
+        self.modes, self.layers = modes, torch.nn.Sequential(*layers)
 
     def __str__(self) -> str:
-        return self.mode
+        return " + ".join(self.modes)
 
-    def __call__(self, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-        """Return (n, d) of states (n, tokens, d); ``real`` (n, tokens) is 0 at padding.
-
-        Examples
-        --------
-        >>> states, real = torch.tensor([[[3.0, 0.0], [0.0, 1.0], [9.0, 9.0]]]), [[1, 1, 0]]
-        >>> Pooling("mean")(states, torch.tensor(real)).tolist()
-        [[1.5, 0.5]]
-        """
-        places = real.unsqueeze(-1).bool()
-        if self.mode == "mean":
-            vectors = (states * places).sum(1) / places.sum(1)
-        elif self.mode == "max":
-            vectors = states.masked_fill(~places, -torch.inf).amax(1)
-        else:
-            vectors = states[torch.arange(len(states)), real.argmax(1)]
-        return torch.nn.functional.normalize(vectors, dim=-1) if self.normalised else vectors
+    def forward(self, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+        """Return one vector a text, (n, d), of states (n, tokens, d), of which some are real."""
+        return self.layers(torch.cat([POOLED[mode](states, real) for mode in self.modes], dim=-1))
 
 
-class Modules(NamedTuple):
+@dataclass(frozen=True)
+class Dense:
+    """A layer as its folder describes it."""
+
+    folder: Path
+    inputs: int
+    outputs: int
+    bias: bool
+    activation: str
+
+    def read(self) -> torch.nn.Module:
+        """Return the layer with its weights."""
+        safe = self.folder / "model.safetensors"
+        path = safe if safe.is_file() else self.folder / "pytorch_model.bin"
+        if not path.is_file():
+            raise CheckpointError(f"{self.folder} has no weights of its layer", path=self.folder)
+        weights = {
+            name.removeprefix("linear."): each.float() for name, each in read_weights(path).items()
+        }
+        layer = torch.nn.Linear(self.inputs, self.outputs, bias=self.bias)
+        require_same(weights, layer.state_dict(), str(self.folder))
+        layer.load_state_dict(weights)
+        return torch.nn.Sequential(layer, getattr(torch.nn, self.activation)())
+
+
+@dataclass(frozen=True)
+class Modules:
     """What a sentence encoder's folder says.
 
     Attributes
     ----------
-    pooling
-        Of its tokens.
+    modes
+        Of its pooling.
+    layers
+        Behind it: layers with weights, or None for vectors of length 1.
     lower
         Whether texts are lowered first.
     limit
         Tokens that a text may have, or None.
     """
 
-    pooling: Pooling
+    modes: tuple[str, ...]
+    layers: tuple[Dense | None, ...]
     lower: bool
     limit: int | None
+
+    def read(self) -> Pooling:
+        """Return the pooling with the weights of its layers, ready to run."""
+        layers = [Normalize() if each is None else each.read() for each in self.layers]
+        return Pooling(self.modes, tuple(layers)).eval().requires_grad_(False)
 
 
 def modules_of(folder: Path) -> Modules | None:
     """Return what a folder says of a sentence encoder; None if it is of none.
 
-    Read are a network, a pooling by first token, mean or maximum, and vectors of length 1.
-
     Raises
     ------
     CheckpointError
-        If it says something else; the message names it.
+        If it says something that is not done here; the message names it.
     """
-    path = folder / "modules.json"
-    if not path.is_file():
+    if not (folder / "modules.json").is_file():
         return None
-    modules: dict[str, dict] = {}
+    modes, layers = (), []
     for at, (kind, place) in enumerate(listed(folder)):
+        name = kind.rpartition(".")[2]
         known = kind.startswith("sentence_transformers.")
-        name = kind.rpartition(".")[2] if known else kind
-        settings = read_json(folder / place / "config.json", default={}) if place else None
-        settings = settings if isinstance(settings, dict) else {}
-        if name not in (("Transformer", "Pooling")[at : at + 1] or ("Normalize", "Dropout")):
-            raise _refused(path, f"{kind} as module {at}", kind.rpartition(".")[2])
-        if name == "Transformer" and place:
-            raise _refused(path, f"{kind} in {place}", place)
-        ends = [settings.get(f"module_{end}_name") for end in ("input", "output")]
-        if other := [end for end in ends if name == "Normalize" and end not in THE_SENTENCE]:
-            raise _refused(path, f"{kind} of {other[0]}", other[0])
-        if name == "Pooling" and not settings:
-            where = folder / place / "config.json"
-            what = "is not there or holds no settings, and modules.json names it"
-            raise CheckpointError(f"{where} {what}", path=where)
-        modules[name] = settings
-    if "Pooling" not in modules:
-        raise _refused(path, "no module Pooling", "Pooling")
-    lower, limit = _beside(folder)
-    mode = _mode(folder, modules["Pooling"])
-    return Modules(Pooling(mode, "Normalize" in modules), lower, limit)
+        if known and at == 0 and (name, place) == ("Transformer", ""):
+            continue
+        settings = _settings(folder, place, required=name in ("Pooling", "Dense"))
+        if known and at == 1 and name == "Pooling":
+            modes = _modes(folder, settings)
+        elif known and modes and name == "Dense":
+            layers.append(_dense(folder / place, settings))
+        elif known and modes and name == "Normalize":
+            _require_plain(folder / place, settings)
+            layers.append(None)
+        elif not (known and modes and name == "Dropout"):
+            where = f" in {place}" if place else ""
+            raise _refused(folder / "modules.json", f"{kind} as module {at}{where}", name)
+    if not modes:
+        raise _refused(folder / "modules.json", "no module Pooling", "Pooling")
+    beside = _beside(folder)
+    limit = beside.get("max_seq_length")
+    limit = limit if isinstance(limit, int) and limit > 0 else None
+    return Modules(modes, tuple(layers), bool(beside.get("do_lower_case")), limit)
 
 
 def listed(folder: Path) -> list[tuple[str, str]]:
@@ -133,25 +204,52 @@ def _refused(path: Path, what: str, word: str) -> CheckpointError:
     )
 
 
-def _mode(folder: Path, settings: dict) -> str:
-    """Return the one way of pooling that the settings name."""
-    switches = [name for name in settings if name.startswith("pooling_mode_") and settings[name]]
-    given = settings.get("pooling_mode", [SWITCHES.get(name, name) for name in switches] or "mean")
-    modes = given if isinstance(given, list) else [given]
-    unknown = [str(mode) for mode in modes if mode not in SWITCHES.values()]
-    if unknown or len(modes) > 1:
-        word = (unknown or modes)[0]
-        raise _refused(
-            folder / "modules.json", f"the pooling {' and '.join(map(str, modes))}", word
+def _settings(folder: Path, place: str, required: bool) -> dict:
+    path = folder / place / "config.json"
+    if required and not (place and path.is_file()):
+        raise CheckpointError(
+            f"{path} is not there or holds no settings, and modules.json names it", path=path
         )
-    return modes[0]
+    return read_json(path, default={}) if place else {}
 
 
-def _beside(folder: Path) -> tuple[bool, int | None]:
-    """Return whether texts are lowered, and how long they may be, as is said beside the network."""
-    path = folder / "config_sentence_transformers.json"
-    about = read_json(path, default={})
-    about = about if isinstance(about, dict) else {}
+def _modes(folder: Path, settings: dict) -> tuple[str, ...]:
+    on = tuple(mode for switch, mode in LEGACY.items() if settings.get(switch))
+    given = settings.get("pooling_mode", on or "mean")
+    modes = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    for switch, value in settings.items():
+        if switch.startswith("pooling_mode_") and switch not in LEGACY and value:
+            raise _refused(folder / "modules.json", f"the pooling {switch}", switch)
+    for mode in modes:
+        if mode not in POOLED:
+            raise _refused(folder / "modules.json", f"the pooling {mode!r}", str(mode))
+    return modes
+
+
+def _require_plain(folder: Path, settings: dict) -> None:
+    """Refuse a layer that reads or writes anything but the text's vector."""
+    for end in ("module_input_name", "module_output_name"):
+        if settings.get(end) not in THE_SENTENCE:
+            raise _refused(folder, f"{end} {settings[end]!r}", str(settings[end]))
+
+
+def _dense(folder: Path, settings: dict) -> Dense:
+    _require_plain(folder, settings)
+    if settings.get("use_residual"):
+        raise _refused(folder, "a layer with use_residual", "use_residual")
+    named = str(settings.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    activation = named.rpartition(".")[2]
+    if not named.startswith("torch.nn.") or activation not in ACTIVATIONS:
+        raise _refused(folder, f"the activation {named}", named)
+    sizes = settings.get("in_features"), settings.get("out_features")
+    if not all(isinstance(size, int) and 0 < size < 1 << 20 for size in sizes):
+        raise CheckpointError(f"{folder}/config.json has no sizes of its layer", path=folder)
+    return Dense(folder, *sizes, bool(settings.get("bias", True)), activation)
+
+
+def _beside(folder: Path) -> dict:
+    """Return the settings of the network beside its configuration."""
+    about = read_json(folder / "config_sentence_transformers.json", default={})
     prompts, name = about.get("prompts"), about.get("default_prompt_name")
     prompts = {"query": "", "document": ""} | (prompts if isinstance(prompts, dict) else {})
     changes = {
@@ -160,11 +258,7 @@ def _beside(folder: Path) -> tuple[bool, int | None]:
     }
     for word, change in changes.items():
         if change:
+            path = folder / "config_sentence_transformers.json"
             raise _refused(path, f"{change!r} for every text ({word})", word)
     paths = sorted(folder.glob("sentence_*_config.json"))
-    settings = read_json(paths[0]) if paths else {}
-    settings = settings if isinstance(settings, dict) else {}
-    limit = settings.get("max_seq_length")
-    return bool(settings.get("do_lower_case")), limit if isinstance(
-        limit, int
-    ) and limit > 0 else None
+    return read_json(paths[0]) if paths else {}

@@ -61,8 +61,8 @@ class TextEncoder:
     name, revision
         What the stamp says of it.
     pooling
-        What stands for a word or a sentence: ``cls``, ``mean`` or ``max``, or a
-        :class:`biaslib.models._sentences.Pooling`.
+        What stands for a word or a sentence: ``cls``, ``mean`` or another name of
+        :data:`biaslib.models._sentences.POOLED`, or a pooling with layers behind it.
     device
         Where it runs.
     longest
@@ -86,7 +86,7 @@ class TextEncoder:
         self.tokenizer = tokenizer
         self.name = name
         self.revision = revision
-        self.pool = pooling if isinstance(pooling, Pooling) else Pooling(pooling)
+        self.pool = (pooling if isinstance(pooling, Pooling) else Pooling((pooling,))).to(device)
         self.pooling = str(self.pool)
         self.device = device
         self.longest = longest
@@ -262,7 +262,7 @@ def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, in
         return tokenizer, revision, entry.pooling, None
     if modules.lower:
         lowered(tokenizer)
-    return tokenizer, revision, modules.pooling, modules.limit
+    return tokenizer, revision, modules.read(), modules.limit
 
 
 def _packaged_model(entry: Entry) -> Path:
