@@ -365,7 +365,7 @@ def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_work
 
 def test_shared_memory_has_room_for_64_batches(monkeypatch):
     status = SimpleNamespace(f_bavail=10, f_frsize=64)
-    monkeypatch.setattr(_transforms.os, "statvfs", lambda path: status)
+    monkeypatch.setattr(_transforms, "os", SimpleNamespace(statvfs=lambda path: status))
     assert [_transforms._has_room(n_bytes) for n_bytes in (9, 10)] == [True, False]
 
 
