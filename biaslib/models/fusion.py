@@ -142,7 +142,7 @@ class FusionModel(ABC):
         mask
             What to hide.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not say what its network takes")
 
     def load(
         self, prepared: Any, planned: Sequence[np.ndarray], mask: Mask | None
