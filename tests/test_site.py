@@ -845,6 +845,19 @@ def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_wo
     assert (ranks > math.sqrt(3) / 2).all()
 
 
+def test_words_on_which_nothing_is_planted_are_as_many_as_the_page_says(site):
+    page = "notebooks/planted_study3_clip_audit"
+    gender = shown(page, "by gender: the oracle, which makes no error, and tiny-CLIP")
+    tone = shown(page, "C-ASC and what is planted, by tone")
+    planted, without = "words with a planted association", "words without"
+    (named,), (bare,) = (set(tone[name].astype(int)) for name in (planted, without))
+    text = words_of(page)
+    assert f"By tone, nothing is planted on {bare} of the {bare + named} words" in text
+    assert f"exceeds 240 of the {named} sizes of words with an association" in text
+    (bare,) = set(gender[without])
+    assert f"By gender, nothing is planted on {bare} of the words" in text
+
+
 def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewhere(site):
     table = shown("notebooks/planted_study3_clip_audit", "pronouns against C-ASC, by dose")
     table = table.set_index("dose")
