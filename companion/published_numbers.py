@@ -961,21 +961,13 @@ def _overall_panel(axes, metric: str) -> None:
     axes.set_xlabel(f"{metric}, percent of images")
 
 
-def bias_beside_ability() -> Figure:
-    """Draw vlbs of the six models with exact 95% intervals, and beside it vlbs against vlrs."""
-    figure, (left, right) = subplots(1, 2, height=3.8, width_ratios=[1, 1.25])
-    _overall_panel(left, "vlbs")
-    _ability_panel(right)
-    return figure
-
-
 def category_scores() -> Figure:
     """Draw vlbs of the six models in each category with exact 95% intervals."""
     every = zhou2022.score_intervals().query("metric == 'vlbs'")
     overall = every.query("category == 'overall'").sort_values("percent")
     names = [name for name in every["category"].unique() if name != "overall"]
-    figure, panels = subplots(1, 4, height=3.2, sharey=True, sharex=True)
-    for axes, name in zip(panels, names, strict=True):
+    figure, panels = subplots(2, 2, height=5.2, width=4.8, sharey=True, sharex=True)
+    for axes, name in zip(panels.flat, names, strict=True):
         rows = every[every["category"] == name]
         _scores_panel(axes, rows, overall["model"].tolist(), "C1")
         _reference(axes, "vlbs")
@@ -1012,12 +1004,7 @@ def paired_verdicts_figure() -> Figure:
 
 def ability_and_bias_figure() -> Figure:
     """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
-    figure, axes = subplots(height=4.4, width=6.4)
-    _ability_panel(axes)
-    return figure
-
-
-def _ability_panel(axes) -> None:
+    figure, axes = subplots(height=3.8, width=4.8)
     rows = zhou2022.score_intervals().query("category == 'overall'")
     wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
     spread = {
@@ -1040,6 +1027,7 @@ def _ability_panel(axes) -> None:
     axes.set_xlim(55, 102)
     axes.set_xlabel("vlrs: picks a relevant caption, percent")
     axes.set_ylabel("vlbs: picks the stereotype, percent")
+    return figure
 
 
 def errata_table(paper: str) -> pandas.DataFrame:

@@ -1,25 +1,29 @@
-"""Tables, figures, sentences and panel of study 4's chapter."""
+"""Tables and figures of study 4's chapter, and the checks of its exercises."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas
+from PIL import Image
+from scipy.special import softmax
 
-from biaslib import published
-from biaslib.display._style import dots, marked, subplots, words_alone
-from biaslib.display._text import (
-    in_words,
+from biaslib import display, published
+from biaslib.display import (
+    dots,
     interval_text,
     interval_texts,
-    listed,
+    marked,
     signed,
+    subplots,
+    words_alone,
 )
 from biaslib.metrics import caption_selection
 from biaslib.published import zhou2022
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import p_cells, require_paper
+from companion._shared import p_cells
+from plantedworld._sprites import assets
 
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",
@@ -29,9 +33,6 @@ SHOWN_SUBSETS = {
     "all": "all of the category",
     "everything": "all images",
 }
-CELL = ["model", "test", "statistic"]
-"""What tells a printed score from the others."""
-
 NO_MODEL = ("oracle", "(imaginary)")
 """What stands in a column of models and is none."""
 
@@ -92,28 +93,150 @@ def printed_intervals() -> pandas.DataFrame:
     return pandas.DataFrame(columns | {"ivlas": table["ivlas"]}, dtype=object)
 
 
-def beside_guessing() -> dict[str, str]:
-    """Return which models' printed vlbs is above guessing, below it, or open, by its interval."""
-    found = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
-    chance = caption_selection.reference_scores("random").vlbs
-    above, below = found["low"] > chance, found["high"] < chance
-    kinds = {"above": above, "below": below, "open": ~(above | below)}
-    return {name: listed(found.loc[rows, "model"]) or "none" for name, rows in kinds.items()}
+# The running example
+
+EXAMPLE = (
+    ("My sister is", True, "picture, captions with the group"),
+    ("My sibling is", True, "picture, neutral captions"),
+    ("My sibling is", False, "white picture, neutral captions"),
+)
+"""The three comparisons of the paper's Figure 2: words, whether there is a picture, and a name."""
+
+ATTRIBUTES = ("caring", "rude")
+GIRL, TONGUE_OUT = "1f467", "1f61d"
+"""Code points of the emoji that stand in for the paper's photograph."""
 
 
-def gender_leads() -> str:
-    """Return for how many of the six models the printed vlbs is highest for gender, in words.
+def example(pairs: Sequence[np.ndarray]):
+    """Draw the probabilities of the two meaningful captions, a row for each of :data:`EXAMPLE`.
 
-    >>> gender_leads()
-    'five'
+    Parameters
+    ----------
+    pairs
+        Their logits, three times (2,).
     """
-    return in_words(int((zhou2022.category_order()["highest"] == "gender").sum()))
+    figure, axes = subplots(3, 2, height=4.6, width=4.6, width_ratios=[1, 2])
+    figure.set_facecolor("white")
+    drawn = np.concatenate([emoji_on_white(code) for code in (GIRL, TONGUE_OUT)], axis=1)
+    for (said, seen, _), pair, (left, right) in zip(EXAMPLE, pairs, axes, strict=True):
+        left.imshow(drawn if seen else np.full_like(drawn, 255), interpolation="lanczos")
+        left.set(xticks=(), yticks=())
+        left.spines[:].set(visible=True, color="0.6")
+        shares = softmax(pair)
+        right.barh(ATTRIBUTES, shares, color=["C1", "C0"], height=0.6)
+        right.set_title(f"{said} …", loc="left", fontsize=10)
+        right.set(xlim=(0, 1), xticks=(0, 0.5, 1))
+        right.invert_yaxis()
+    axes[-1, 1].set_xlabel("probability between the two", fontsize=10)
+    return figure
 
 
-def figure_4_counts() -> dict[str, int]:
-    """Return of how many images the paper's Figure 4 is, by Table 4 and the sizes that fit it."""
-    found = zhou2022.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
-    return {name: int(found.set_index("model").loc[name, "count"]) for name in ("CLIP", "ALBEF")}
+def emoji_on_white(code: str) -> np.ndarray:
+    """Return an emoji of Twemoji by its code point, (72, 72, 3)."""
+    with Image.open(assets() / f"{code}.png") as opened:
+        emoji = opened.convert("RGBA")
+    white = Image.new("RGBA", emoji.size, "white")
+    return np.asarray(Image.alpha_composite(white, emoji).convert("RGB"))
+
+
+def example_table(pairs: Sequence[np.ndarray]) -> pandas.DataFrame:
+    """Return what :func:`example` draws."""
+    rows = []
+    for (said, _, name), pair in zip(EXAMPLE, pairs, strict=True):
+        shares = softmax(pair)
+        for attribute, logit, share in zip(ATTRIBUTES, pair, shares, strict=True):
+            rows.append((name, f"{said} {attribute}.", logit, share))
+    return pandas.DataFrame(rows, columns=["shown", "caption", "logit", "probability"])
+
+
+# The run
+
+
+def results(found: study.Run, scores: pandas.DataFrame, moved: pandas.DataFrame) -> display.Folded:
+    """Return what a run has to show, in the order of the paper, behind one line.
+
+    Parameters
+    ----------
+    found
+        What was run.
+    scores
+        Of :func:`biaslib.studies.study4_captions.selection_scores`, of the selected images.
+    moved
+        Of :func:`biaslib.studies.study4_captions.shifts`.
+    """
+    profile = found.inputs.profile
+    line = "The run's tables and figures"
+    if profile == "planted":
+        line = "A toy's numbers, to show the form of the tables and figures"
+    parts = [*_what_ran(found), *_selections(found, scores), *_shifts(moved, profile)]
+    if profile == "paper":
+        parts.append(display.table(figure_3(found), "The two cases of Figure 3: printed, and here"))
+    return display.fold(line, *parts)
+
+
+def _what_ran(found: study.Run) -> list[display.Table]:
+    """Return tables of images and models, of what is there and of what is not."""
+    given, profile = found.inputs, found.inputs.profile
+    parts = []
+    if given.links is not None:
+        parts.append(display.table(given.links, "Links that still lead to an image, by category"))
+    if len(missing := study.missing_inputs(given)):
+        parts.append(display.table(missing, "What cannot be computed of these images"))
+    models = tiny(models_table(found), profile)
+    parts.append(
+        display.table(models, titled("The structure of Table 2: what scores captions", profile))
+    )
+    if len(found.skipped):
+        parts.append(display.table(skipped_table(found), "What was not run, and why"))
+    return parts
+
+
+def _selections(found: study.Run, scores: pandas.DataFrame) -> list[display.Table | display.Figure]:
+    """Return vlrs, vlbs and ivlas of the selection and of all images, and pairs of models."""
+    profile = found.inputs.profile
+    shown = tiny(scores, profile)
+    drawn = display.figure(
+        intervals(shown, "vlbs"),
+        "The structure of Table 4: vlbs by model and category with 95% intervals over triplets; "
+        "dotted: the random model",
+        name="fig-selection-vlbs",
+        alt="Dot charts, one for all images and one for each category. Each model has a row with a "
+        "dot and a horizontal interval; a dotted line marks the random model.",
+        table=display.table(
+            interval_table(shown, "vlbs"),
+            titled("Table behind the figure: vlbs by category", profile),
+            decimals=1,
+        ),
+    )
+    caption = "The structure of Table 3: per cent, 95% intervals over triplets"
+    parts = [display.table(scores_table(shown), titled(caption, profile)), drawn]
+    if profile == "paper":
+        every = scores_table(study.selection_scores(found))
+        parts.append(display.table(every, "Table 3 once more, of all images"))
+    choices = tiny(choices_table(found, study.over_selections(found, range(6))), profile)
+    caption = "vlbs, in per cent, under choices that the paper leaves open"
+    parts.append(display.table(choices, titled(caption, profile), decimals=1))
+    pairs = tiny(study.paired_tests(found, "vlbs"), profile)
+    caption = "Differences in vlbs: 95% interval, p by exchange"
+    return [*parts, display.table(paired_table(pairs), titled(caption, profile))]
+
+
+def _shifts(moved: pandas.DataFrame, profile: str) -> list[display.Figure]:
+    """Return lmss and vlss as the paper's Figure 4 has them."""
+    summary = tiny(study.shift_scores(moved), profile)
+    drawn = display.figure(
+        shift_figure(tiny(moved, profile), profile),
+        "The structure of Figure 4: lmss and vlss of anti-stereotypical images of gender, one dot "
+        "for each image. Filled: the paper's subset, where the model had picked the stereotype",
+        name="fig-selection-shifts",
+        alt="Two dot charts side by side, lmss and vlss, a row a model and a dot an image, filled "
+        "where the model picked the stereotype; a vertical line marks zero.",
+        table=display.table(
+            shift_table(summary[summary["level"] != "all"]),
+            titled("Table behind the figure: means and shares above 0", profile),
+        ),
+    )
+    return [drawn]
 
 
 # Table 2 and Figure 3
@@ -190,18 +313,6 @@ def figure_3(found: study.Run) -> pandas.DataFrame:
 # Tables 3 and 4
 
 
-def selected_sentence(given: study.Inputs) -> str:
-    """Return which images the scores below are computed of."""
-    rows = study.selected(given)
-    counted = f"{len(rows):,} images, {int(given.anti[rows].sum()):,} of them anti-stereotypical"
-    if given.profile != "paper":
-        return f"The scores below are of all images of this run: {counted}."
-    return (
-        f"The scores below are of a balanced selection, drawn by seed 0, as the paper scored one: "
-        f"{counted}. The scores of all {len(given.table):,} images are folded below it."
-    )
-
-
 def scores_table(scores: pandas.DataFrame, test: str = "overall") -> pandas.DataFrame:
     """Return vlrs, vlbs and ivlas with intervals: a row a model, the paper's references below.
 
@@ -256,50 +367,29 @@ def _printed_of_both() -> pandas.DataFrame:
     """Return Tables 3 and 4 by *model*, *test* and *statistic*, with what is *printed*."""
     both = pandas.concat([published.table("zhou2022", number) for number in (3, 4)])
     named = both.rename(columns={"category": "test", "metric": "statistic", "value": "printed"})
-    return named[[*CELL, "printed"]].drop_duplicates(CELL)
-
-
-def printed_beside(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return scores of this run beside those printed in Tables 3 and 4: a row a cell.
-
-    Only the ways in which the paper scored are in it.
-
-    Raises
-    ------
-    ValueError
-        If the scores are of the planted world: its numbers and printed ones share no table.
-    """
-    require_paper(scores)
-    place = {test: at for at, test in enumerate(scores["test"].unique())}
-    kept = scores.merge(_printed_of_both(), on=CELL).dropna(subset="printed")
-    kept = kept.sort_values("test", key=lambda tests: tests.map(place), kind="stable")
-    return pandas.DataFrame(
-        {
-            "model": kept["model"],
-            "category": kept["test"],
-            "score": kept["statistic"],
-            "printed": kept["printed"],
-            "this run (95% interval)": kept.apply(score_cell, axis=1),
-            "n": kept["n"],
-        }
-    )
+    return named.drop_duplicates(["model", "test", "statistic"])
 
 
 def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
     """Draw one score of all models by category, with intervals; lines mark the random model."""
     kept = scores[scores["statistic"] == statistic]
     tests, names = list(dict.fromkeys(kept["test"])), list(dict.fromkeys(kept["model"]))
-    height = 0.9 + 0.34 * len(names)
-    figure, axes = subplots(1, len(tests), height=height, sharey=True)
+    lines = -(-len(tests) // 2)
+    height = 0.6 + lines * (0.5 + 0.2 * len(names))
+    figure, axes = subplots(
+        lines, 2, height=height, width=5.2, sharex=True, sharey=True, squeeze=False
+    )
     chance = caption_selection.reference_scores("random")
-    for axis, test in zip(np.atleast_1d(axes), tests, strict=True):
+    for axis, test in zip(axes.flat, tests, strict=False):
         rows = kept[kept["test"] == test].set_index("model").loc[names]
-        dots(axis, range(len(rows)), rows, "C0")
+        dots(axis, range(len(names)), rows, "C0")
         axis.axvline(getattr(chance, statistic), color="0.5", linewidth=1, linestyle=":")
-        axis.set(xlim=(-4, 104), title=test, xticks=(0, 50, 100))
-        axis.title.set_fontsize(10)
-    np.atleast_1d(axes)[0].set_yticks(range(len(names)), names, fontsize=8.5)
-    np.atleast_1d(axes)[0].invert_yaxis()
+        axis.set_title(test, fontsize=10)
+    for axis in list(axes.flat)[len(tests) :]:
+        axis.axis("off")
+    axes[0, 0].set(xlim=(-4, 104), xticks=(0, 50, 100))
+    axes[0, 0].set_yticks(range(len(names)), names, fontsize=8)
+    axes[0, 0].invert_yaxis()
     figure.supxlabel(f"{statistic}, per cent", fontsize=10)
     return marked(figure, kept["profile"].iloc[0])
 
@@ -311,38 +401,6 @@ def interval_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.
     if (kept["count"] % 1 == 0).all():  # A tie counts by halves.
         kept = kept.astype({"count": int})
     return kept.rename(columns={"test": "category", "count": "images counted"})
-
-
-def printed_sentence() -> str:
-    """Return which models of the paper's Table 3 are above its imaginary random model."""
-    printed, chance = printed_scores(3), caption_selection.reference_scores("random")
-    printed, parts = printed[printed["model"].isin([way.model for way in study.MODEL_HEADS])], []
-    for name, what in (("vlrs", "a relevant caption"), ("vlbs", "the stereotype")):
-        value = getattr(chance, name)
-        above = printed.loc[printed[name] > value, "model"].tolist()
-        below = printed.loc[printed[name] <= value, "model"].tolist()
-        parts.append(
-            f"{in_words(len(above))} of {in_words(len(printed))} models pick {what} more often "
-            f"than the random model's {value:.1f}%{f' (all but {listed(below)})' if below else ''}"
-        )
-    return f"In the paper's Table 3, {parts[0]}, and {parts[1]}."
-
-
-def paired_sentence(tests: pandas.DataFrame, level: float = 0.05) -> str:
-    """Return how many pairs of models differ, each taken alone and after Holm's adjustment.
-
-    Examples
-    --------
-    >>> tests = pandas.DataFrame({"p_value": [0.04, 0.8, 0.9], "adjusted": [0.12, 1, 1]})
-    >>> paired_sentence(tests)
-    "Of 3 pairs, one differs at 5% when taken alone, and none after Holm's adjustment"
-    """
-    alone, adjusted = (int((tests[name] < level).sum()) for name in ("p_value", "adjusted"))
-    verb = "differs" if alone == 1 else "differ"
-    return (
-        f"Of {len(tests)} pairs, {in_words(alone)} {verb} at {level:.0%} when taken alone, and "
-        f"{in_words(adjusted)} after Holm's adjustment"
-    )
 
 
 def paired_table(tests: pandas.DataFrame) -> pandas.DataFrame:
@@ -394,41 +452,6 @@ def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFram
     return table.reset_index()
 
 
-def choices_sentence(choices: pandas.DataFrame) -> str:
-    """Return what the choices of :func:`choices_table` change: an average, and a selection.
-
-    Examples
-    --------
-    >>> columns = ["model", "vlbs, all images", "over target terms"]
-    >>> columns += ["lowest of the selections", "highest"]
-    >>> rows = [("ViLT", 40.0, 50.0, 38.0, 44.0), ("CLIP", 30.0, 80.0, 31.0, 36.0)]
-    >>> told = choices_sentence(pandas.DataFrame(rows, columns=columns)).split(". ")
-    >>> told[0].partition(" over ")[2]
-    'target terms moves CLIP most, from 30.0 to 80.0, and from place 1 to 2 of 2, the lowest first'
-    >>> told[1].partition(" for ")[2].partition(", ")[0]
-    'CLIP'
-    """
-    table = choices.set_index("model")
-    images, terms = table["vlbs, all images"], table["over target terms"]
-    apart = (terms - images).abs()
-    ends = ""
-    if apart.notna().any():
-        name = apart.idxmax()
-        places = [int(each.rank(method="min")[name]) for each in (images, terms)]
-        ends = (
-            f"An average over target terms moves {name} most, from {images[name]:.1f} to "
-            f"{terms[name]:.1f}, and from place {places[0]} to {places[1]} of {len(table)}, "
-            "the lowest first. "
-        )
-    outside = (images < table["lowest of the selections"]) | (images > table["highest"])
-    if not outside.any():
-        return f"{ends}vlbs of all images lies within the range of the selections for every model."
-    return (
-        f"{ends}vlbs of all images lies outside the range of the selections for "
-        f"{listed(table.index[outside])}, since these have other shares of the categories."
-    )
-
-
 # lmss and vlss
 
 
@@ -443,7 +466,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     if not names:
         return words_alone("No anti-stereotypical image of this category has neutral captions.")
     rng = np.random.default_rng(0)
-    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), sharey=True)
+    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=5.2, sharey=True)
     for axis, score in zip(axes, ("lmss", "vlss"), strict=True):
         for place, name in enumerate(names):
             rows = kept[kept["model"] == name]
@@ -459,17 +482,6 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
     return marked(figure, profile)
-
-
-def figure_4_sentence(moved: pandas.DataFrame) -> str:
-    """Return of how many images the paper's Figure 4 is, by Table 4, and of how many this run's."""
-    counts = figure_4_counts()
-    here = moved[moved["category"] == "gender"]
-    here = here[here[["anti", "chosen", "balanced", "strict"]].all(axis=1)]["model"].value_counts()
-    parts = [
-        f"{counts[name]} images for {name} ({here.get(name, 0)} here)" for name in ("CLIP", "ALBEF")
-    ]
-    return f"By Table 4, the paper's Figure 4 has {parts[0]} and {parts[1]}."
 
 
 MEAN_AND_SHARE = ("mean (95% interval)", "% above 0 (95% interval)")
@@ -501,21 +513,6 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
         return table.drop(columns="dose")
     order = {name: at for at, name in enumerate(dict.fromkeys(table["model"]))}
     return table.sort_values("model", key=lambda names: names.map(order), kind="stable")
-
-
-def shift_sentence(summary: pandas.DataFrame) -> str:
-    """Return the least and the largest share of images with a shift above 0, over the models."""
-    share = summary.query("statistic == '% positive' and n > 0")
-    parts = []
-    subsets = (
-        ("paper", "the images of the paper's subset"),
-        ("anti", "all anti-stereotypical images"),
-    )
-    for level, where in subsets:
-        rows = share[share["level"] == level].groupby("test")["value"]
-        ends = [f"{each.min():.0f} to {each.max():.0f}% ({name})" for name, each in rows]
-        parts.append(f"for {' and '.join(ends) or 'none'} of {where}")
-    return f"A shift is above 0 {', and '.join(parts)}, depending on the model."
 
 
 def shift_cell(row: pandas.Series) -> str:
