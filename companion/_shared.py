@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas
+from PIL import Image
 
 from biaslib import inference
 from biaslib.display._text import p_cell
+from plantedworld._sprites import assets
 
 TESTS = {
     "C3": "C3 EA/AA names, pleasant",
@@ -126,3 +128,11 @@ def light(name: str, low: float, high: float):
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list(name, colormaps[name](np.linspace(low, high, 129)))
+
+
+def emoji_on_white(code: str) -> np.ndarray:
+    """Return an emoji of Twemoji by its code point, (72, 72, 3)."""
+    with Image.open(assets() / f"{code}.png") as opened:
+        emoji = opened.convert("RGBA")
+    white = Image.new("RGBA", emoji.size, "white")
+    return np.asarray(Image.alpha_composite(white, emoji).convert("RGB"))

@@ -1,17 +1,17 @@
-"""Pictures, tables and panel of the chapter about study 2."""
+"""Figures and tables of study 2's chapter, and the checks of its exercises."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas
 
-from biaslib import published, reproduction, stimuli
-from biaslib.display._style import GROUP_COLOURS, marked, subplots
-from biaslib.display._text import counted, interval_text, listed, p_text
+from biaslib import display, published, reproduction, stimuli
+from biaslib.display import GROUP_COLOURS, interval_text, listed, marked, subplots
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import LEVEL, availability_table, p_cells
+from companion._shared import availability_table, emoji_on_white, p_cells
 
 PAPER = "srinivasan2021"
 WITH_IMAGES = ("S_L", "S_V")
@@ -119,17 +119,32 @@ def printed_probabilities() -> pandas.DataFrame:
 
 
 def printed_figure():
-    """Draw what the paper prints: its stated directions, and the probabilities of its Table 3."""
-    figure, (above, below) = subplots(2, 1, height=6.0, height_ratios=[7.4, 2.6])
-    _draw_stated(above)
-    _draw_probabilities(below)
+    """Draw the four probabilities of the paper's Table 3 beside what each picture shows."""
+    rows = printed_probabilities()
+    figure, axes = subplots(len(rows), 2, height=2.8, width=4.6, width_ratios=[1, 3])
+    figure.set_facecolor("white")
+    for row, (left, right) in zip(rows.to_dict("records"), axes, strict=True):
+        left.imshow(emoji_on_white(EMOJI[row["shown"]]), interpolation="lanczos")
+        left.axis("off")
+        names = ("shown", "not shown")
+        values = [row[f"P, {name}"] for name in names]
+        bars = right.barh(
+            [row[name] for name in names], values, color="C1", edgecolor="0.25", height=0.7
+        )
+        bars[1].set(hatch="//", facecolor="0.75")
+        for at, value in enumerate(values):
+            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=9.5)
+        right.set(xlim=(0, 0.62), xticks=(0, 0.25, 0.5))
+        right.invert_yaxis()
+    axes[-1, 1].set_xlabel("probability that VL-BERT gives", fontsize=10)
     return figure
 
 
-def _draw_stated(axes) -> None:
-    """Draw a cell an entity and source, with an arrow towards the group and with the words."""
+def stated_figure():
+    """Draw a cell an entity and source, with an arrow towards the group that the text states."""
     arrows = {"women": "women →", "men": "← men"}
     found, entities = stated(), _case_study()
+    figure, axes = subplots(height=3.2, width=4.8)
     for row in found.itertuples():
         x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
         colour = GROUP_COLOURS.get(row.direction, "0.6")
@@ -137,31 +152,139 @@ def _draw_stated(axes) -> None:
         axes.bar(x, 0.9, 0.96, y - 0.45, color=colour, alpha=faint, edgecolor="0.4", linewidth=0.6)
         words = arrows.get(row.direction, row.direction)
         bold = "bold" if row.direction in arrows else "normal"
-        axes.text(x, y - 0.25, words, ha="center", va="center", fontsize=10, fontweight=bold)
-        how = row.how.replace(", ", ",\n")
-        axes.text(x, y + 0.16, how, ha="center", va="center", fontsize=9, linespacing=1.0)
-    names = ["pre-training (Figure 2)", "language (Figure 3)", "vision (Figure 4)"]
-    axes.set_xticks(range(len(names)), names)
+        axes.text(x, y, words, ha="center", va="center", fontsize=10, fontweight=bold)
+    axes.set_xticks(range(3), ["pre-training", "language", "vision"])
     axes.set_yticks(range(len(entities)), entities)
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
-    axes.tick_params(axis="x", labelsize=10)
     axes.set(xlim=(-0.5, 2.5), ylim=(len(entities) - 0.5, -0.5))
     axes.spines[:].set_visible(False)
+    return figure
 
 
-def _draw_probabilities(axes) -> None:
-    """Draw the four probabilities of Table 3: hatched where the entity is not in the picture."""
-    rows, labels = printed_probabilities(), []
-    for at, row in rows.iterrows():
-        for step, (name, hatch) in enumerate((("shown", ""), ("not shown", "//"))):
-            value, y = row[f"P, {name}"], 2.4 * at + step
-            axes.barh(y, value, 0.8, color="0.75", hatch=hatch, edgecolor="0.25", linewidth=0.6)
-            axes.text(value + 0.006, y, f"{value:g}", va="center", fontsize=9.5)
-            labels.append((y, f"{row['image']}: {row[name]}, {name}"))
-    axes.set_yticks(*zip(*labels, strict=True), fontsize=10)
-    axes.invert_yaxis()
-    axes.set_xlim(0, 0.58)
-    axes.set_xlabel("probability, by picture of Table 3", fontsize=10)
+# The running example
+
+EMOJI = {"purse": "1f45c", "briefcase": "1f4bc", "woman": "1f469", "man": "1f468"}
+"""Code points of the emoji that stand in for photographs."""
+
+SHOWN = {
+    "language": (("man", "purse"), "The [woman, man, person]\nis carrying a [MASK]"),
+    "vision": (("woman", "purse", "man", "purse"), "The person\nis carrying a [MASK]"),
+    "pre-training": ((), "The [woman, man]\nis carrying a [MASK]"),
+}
+"""What a model is shown for each score: emoji side by side, and a caption."""
+
+
+def example(parts: Sequence[tuple[str, dict[str, float], str]]):
+    """Draw the two scores of each source beside what the model is shown.
+
+    Parameters
+    ----------
+    parts
+        Name of the source, S(E, g) by agent, and what is exchanged in words.
+    """
+    figure, axes = subplots(len(parts), 2, height=5.4, width=4.8, width_ratios=[1.3, 1])
+    figure.set_facecolor("white")
+    for (name, found, _), (left, right) in zip(parts, axes, strict=True):
+        things, caption = SHOWN[name]
+        drawn = [emoji_on_white(EMOJI[thing]) for thing in things] or [np.full((72, 72, 3), 255)]
+        left.imshow(np.concatenate(drawn, axis=1), interpolation="lanczos")
+        left.set(xticks=(), yticks=())
+        left.set_xlabel(caption, fontsize=9)
+        left.spines[:].set(visible=True, color="0.6")
+        right.barh(list(found), list(found.values()), height=0.6, color=["C1", "C0"])
+        right.axvline(0, color="0.3", linewidth=0.9)
+        right.set(xlim=(-1, 2.1), xticks=(-1, 0, 1, 2))
+        right.invert_yaxis()
+        left.set_title(name, loc="left", fontsize=10)
+    axes[-1, 1].set_xlabel("S(purse, g)", fontsize=10)
+    return figure
+
+
+def example_table(parts: Sequence[tuple[str, dict[str, float], str]]) -> pandas.DataFrame:
+    """Return what :func:`example` draws, and B."""
+    rows = [(name, exchanged, *found.values()) for name, found, exchanged in parts]
+    table = pandas.DataFrame(rows, columns=["score", "exchanged", "woman", "man"])
+    return table.assign(B=table["woman"] - table["man"])
+
+
+# The run
+
+
+def results(
+    inputs: study.Inputs, found: study.Results, shares: pandas.DataFrame, other: pandas.DataFrame
+) -> display.Folded:
+    """Return what a run has to show, in the order of the paper, behind one line.
+
+    Parameters
+    ----------
+    inputs
+        What was asked for, and what is there.
+    found
+        What was run.
+    shares
+        Of :func:`biaslib.studies.study2_masked.shares`.
+    other
+        Of :func:`other_choices`.
+    """
+    planted = inputs.profile == "planted"
+    line = "The run's tables and figures"
+    if planted:
+        line = "A toy's numbers, to show the form of the tables and figures"
+    where = "Planted world: " if planted else "This run: "
+    parts = [display.table(data_availability(inputs), "What is asked for, and what is there")]
+    if len(found.problems):
+        problems = display.problem_table(found.problems)
+        parts.append(display.table(problems, "What was wrong, or should be known"))
+    parts += _of_the_six(found, where)
+    parts += _of_the_forty(found.scores, shares, where)
+    caption = "B under each choice, against the run above: rank correlation, mean and largest "
+    caption += "change, signs that change among n entities"
+    return display.fold(line, *parts, display.table(other, where + caption, decimals=3))
+
+
+def _of_the_six(found: study.Results, where: str) -> list[display.Figure | display.Table]:
+    scores = found.scores
+    drawn = display.figure(
+        association_bars(scores),
+        "Association shift of pre-training, language association and visual association of the "
+        "case study's six entities, one bar for each agent, with 95% intervals over pictures "
+        "(structure of the paper's Figures 2, 3 and 4).",
+        name="fig-masked-sources",
+        alt="Three bar charts below each other, each with two bars, woman and man, for each of the "
+        "six entities: pre-training, language and vision, above or below zero.",
+        table=display.table(sources_table(scores), f"{where}scores of the six entities"),
+    )
+    quoted = quoted_table(scores, study.picture_tests(found.log_probs))
+    named = study.top_candidates(found.log_probs, _entities(scores))
+    parts = [drawn, display.table(quoted, f"{where}visual bias of each entity, to quote")]
+    if len(named):
+        caption = "pictures for which another entity is named (logic of the paper's Table 3)"
+        rates = study.misnaming_rates(named)
+        parts.append(display.table(rates, where + caption, decimals=3))
+    return parts
+
+
+def _entities(scores: pandas.DataFrame) -> pandas.DataFrame:
+    known = stimuli.entities()
+    return known[known["entity"].isin(scores["test"])]
+
+
+def _of_the_forty(
+    scores: pandas.DataFrame, shares: pandas.DataFrame, where: str
+) -> list[display.Figure | display.Table]:
+    drawn = display.figure(
+        bias_bars(scores),
+        "Bias score of forty entities in captions alone (left, structure of Figure 5a) and its "
+        "difference from the text-only model's (right, structure of Figure 5b). Colours and "
+        "hatching: the label that a stereotype gives, by our reading.",
+        name="fig-masked-forty",
+        alt="Two panels of horizontal bars, forty entities sorted by bias score and coloured by "
+        "their label; bars to the right lean to women, bars to the left to men.",
+        table=display.table(bias_table(scores), f"{where}B of forty entities in captions alone"),
+    )
+    columns = ["test", "level", "statistic", "value", "low", "high", "count", "n"]
+    caption = "shares of entities, with 95% intervals (Section 5 of the paper)"
+    return [drawn, display.table(shares[columns], where + caption, decimals=3)]
 
 
 def data_availability(inputs: study.Inputs) -> pandas.DataFrame:
@@ -179,20 +302,6 @@ def data_availability(inputs: study.Inputs) -> pandas.DataFrame:
             ("entities with images", wanted, shown["entity"].nunique(), lost),
             ("images", 2 * wanted * inputs.per_agent, len(shown), why),
         ]
-    )
-
-
-def run_sentence(inputs: study.Inputs, results: study.Results) -> str:
-    """Return which models were asked, and about what."""
-    model, text_model = (shown_model(name, inputs.profile) for name in results.weights)
-    shown = "none"
-    if inputs.images:
-        rows = inputs.images.rows
-        n = rows["entity"].nunique()
-        shown = f"{len(rows)}, of {counted(n, 'entities')} ({inputs.dataset})"
-    return (
-        f"Model: {model}; text-only model: {text_model}. "
-        f"Images: {shown}. In captions alone: {results.scores['test'].nunique()} entities."
     )
 
 
@@ -239,7 +348,7 @@ def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOU
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    figure, panels = subplots(len(levels), 1, height=1.6 * len(levels), squeeze=False)
+    figure, panels = subplots(len(levels), 1, height=1.7 * len(levels), width=5.0, squeeze=False)
     for axes, level in zip(panels[:, 0], levels, strict=True):
         _draw_bars(axes, _of(scores, level, "case study"), level)
     handles = {
@@ -311,71 +420,6 @@ def sources_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     return found.assign(images=images).fillna({"95% interval of B": "–"})
 
 
-def leaning_sentence(scores: pandas.DataFrame) -> str:
-    """Return which way the entities of the case study lean, by source.
-
-    Parameters
-    ----------
-    scores
-        Of :func:`biaslib.studies.study2_masked.scores`.
-    """
-    bias = scores[scores["statistic"] == "B"]
-    if (bias["set"] == "case study").any():
-        bias = bias[bias["set"] == "case study"]
-
-    def signs(level: str) -> str:
-        rows = bias[bias["level"] == level]
-        if rows.empty:
-            return "no entity has images"
-        leans = (
-            f"{(rows['value'] > 0).sum()} of {len(rows)} entities lean to women and "
-            f"{(rows['value'] < 0).sum()} to men"
-        )
-        return f"{leans}, and {_exclude_zero(rows)}"
-
-    shift = bias.loc[bias["level"] == "S_PT", "value"]
-    return (
-        f"What {_asked(scores)} gives, by source: for language, {signs('S_L')}; for vision, "
-        f"{signs('S_V')}. Pre-training shifted {(shift < 0).sum()} of {len(shift)} entities "
-        "towards men."
-    )
-
-
-def _exclude_zero(rows: pandas.DataFrame) -> str:
-    """Return how many intervals exclude 0, and which of them only just: by less than .01."""
-    near = rows[["low", "high"]].abs().min(axis=1)
-    wide = (rows["low"] > 0) | (rows["high"] < 0)
-    close = listed(rows.loc[wide & (near < 0.01), "test"])
-    named = f" ({close} only just)" if close else ""
-    every = wide.all() and len(rows) > 1
-    of = f"all {len(rows)}" if every else f"{wide.sum()} of the {len(rows)}"
-    return f"{of} intervals exclude 0{named}"
-
-
-def corrected_sentence(tests: pandas.DataFrame) -> str:
-    """Return of which entities the visual score is significant after Holm's correction.
-
-    Parameters
-    ----------
-    tests
-        Of :func:`biaslib.studies.study2_masked.picture_tests`.
-    """
-    if tests.empty:
-        return ""
-    left = tests.loc[tests["p_holm"] < LEVEL, "entity"]
-    named = f": {listed(left)}" if len(left) else ""
-    return (
-        f"After Holm's correction {len(left)} of {counted(len(tests), 'tests')} of the picture "
-        f"{'has' if len(left) == 1 else 'have'} p < .05{named}."
-    )
-
-
-def _asked(scores: pandas.DataFrame) -> str:
-    """Return what the model is called that the scores are of."""
-    first = scores[scores["level"] == "S_PT"].iloc[0]
-    return shown_model(first["model"], first["profile"])
-
-
 def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.DataFrame:
     """Return what to quote of the visual scores: probabilities, B with its interval, and tests.
 
@@ -403,7 +447,7 @@ def bias_bars(scores: pandas.DataFrame):
     """
     levels = ("S_L, no image", "S_PT")
     order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
-    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, sharey=True)
+    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, width=5.2, sharey=True)
     for axes, level in zip(panels, levels, strict=True):
         rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
         _draw_bias(axes, rows.loc[order["test"]])
@@ -440,78 +484,26 @@ def bias_table(scores: pandas.DataFrame, chosen: str = "gendered") -> pandas.Dat
     return found[order].rename(columns=names).sort_values("B", ignore_index=True)
 
 
-def share_sentence(found: pandas.DataFrame, chosen: str = "gendered") -> str:
-    """Return the two shares of a set in words."""
-    kept = found[found["test"] == chosen].set_index(["level", "statistic"])
-    agrees = kept.loc[("S_L, no image", "agrees with the label")]
-    shifted = kept.loc[("S_PT", "towards men")]
-    model = shown_model(agrees["model"], agrees["profile"])
-    return (
-        f"The sign of B of {model} agrees with the label for {_counted(agrees)}; the bias score is "
-        f"lower than the text-only model's, that is, shifted towards men, for {_counted(shifted)}."
-    )
+# What a repetition has to choose
+
+CHANGED = {
+    "article as printed": {"article": "printed"},
+    "empty picture for no image": {"no_image": "blank"},
+    "pieces as a mean": {"pieces": "mean"},
+    "shared among candidates": {"among": "candidates"},
+}
+"""What the paper leaves open, one choice at a time."""
 
 
-def _counted(row: pandas.Series) -> str:
-    if not row["n"]:
-        return "none, since no entity has a label"
-    tested = "" if row["profile"] == "planted" else f", {p_text(row['p_value'])}"
-    return f"{row['count']} of {row['n']} entities ({_interval(row)}{tested})"
-
-
-# The logic of the paper's Table 3
-
-WITH_ARTICLE = r"((?:\ban? )?)\{entity\}"
-"""Finds the article before an entity in the frame of its sentence, with the space behind it."""
-
-
-def named_sentence(named: pandas.DataFrame, scores: pandas.DataFrame) -> str:
-    """Return how often another entity is named, how often its gender fits, and the clearest case.
-
-    Parameters
-    ----------
-    named
-        Of :func:`biaslib.studies.study2_masked.top_candidates`.
-    scores
-        Of :func:`biaslib.studies.study2_masked.scores`; they say which model it was.
-    """
-    if named.empty:
-        return "No entity has images, so that none can be named in place of what is shown."
-    found = study.misnaming_rates(named).set_index("statistic")
-    wrong, fits = (_of_images(found.loc[name]) for name in found.index)
-    first = f"{_asked(scores)} names another entity in {wrong} pictures."
-    if not named["wrong"].any():
-        return first
-    ratio = named["named probability"] / named["shown probability"]
-    row = named.assign(ratio=ratio).loc[ratio.idxmax()]
-    entity = row["entity"]
-    with_article = stimuli.entities().set_index("entity")["frame"].str.extract(WITH_ARTICLE)[0]
-    return (
-        f"{first} The wrong name fits the gender in the picture in {fits}. In the clearest case, a "
-        f"picture of a {row['gender']} with {with_article.get(entity, '')}{entity}, {row['named']} "
-        f"gets {row['ratio']:.0f} times the probability of {entity}."
-    )
-
-
-def answer_text(entities: Sequence[str], probabilities: Sequence[float]) -> str:
-    """Return whether a model names what is shown, the first entity, or the other.
-
-    >>> answer_text(["purse", "briefcase"], [0.659, 0.16])
-    'names what is shown: purse has a probability of 0.659, briefcase of 0.160'
-    """
-    (entity, other), (own, wrong) = entities, probabilities
-    told = "names what is shown" if own >= wrong else "does not name what is shown"
-    return f"{told}: {entity} has a probability of {own:.3f}, {other} of {wrong:.3f}"
-
-
-def _of_images(row: pandas.Series) -> str:
-    if not row["n"]:
-        return "none, since no name has a label"
-    return f"{row['count']:.0f} of {row['n']:.0f} ({_interval(row)})"
-
-
-def _interval(row: pandas.Series) -> str:
-    return f"{row['value']:.0%}, 95% interval {row['low']:.0%} to {row['high']:.0%}"
+def other_choices(inputs: study.Inputs, model, text_model, choices: study.Choices):
+    """Return :func:`choice_table` of runs in which one of :data:`CHANGED` differs."""
+    chosen = {"as above": choices}
+    chosen |= {name: replace(choices, **each) for name, each in CHANGED.items()}
+    scores = {
+        name: study.run(inputs, model, text_model, each, n_resamples=0).scores
+        for name, each in chosen.items()
+    }
+    return choice_table(scores, "as above")
 
 
 def choice_table(found: dict[str, pandas.DataFrame], against: str) -> pandas.DataFrame:

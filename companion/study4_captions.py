@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas
-from PIL import Image
 from scipy.special import softmax
 
 from biaslib import display, published
@@ -22,8 +21,7 @@ from biaslib.metrics import caption_selection
 from biaslib.published import zhou2022
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import p_cells
-from plantedworld._sprites import assets
+from companion._shared import emoji_on_white, p_cells
 
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",
@@ -129,14 +127,6 @@ def example(pairs: Sequence[np.ndarray]):
         right.invert_yaxis()
     axes[-1, 1].set_xlabel("probability between the two", fontsize=10)
     return figure
-
-
-def emoji_on_white(code: str) -> np.ndarray:
-    """Return an emoji of Twemoji by its code point, (72, 72, 3)."""
-    with Image.open(assets() / f"{code}.png") as opened:
-        emoji = opened.convert("RGBA")
-    white = Image.new("RGBA", emoji.size, "white")
-    return np.asarray(Image.alpha_composite(white, emoji).convert("RGB"))
 
 
 def example_table(pairs: Sequence[np.ndarray]) -> pandas.DataFrame:

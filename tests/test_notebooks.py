@@ -22,7 +22,7 @@ HIDDEN = {
     "planted_world": 4,
     "published_numbers": 2,
     "study1_grounded": 8,
-    "study2_masked": 7,
+    "study2_masked": 4,
     "study3_clip_audit": 9,
     "study4_captions": 3,
     "text_encoders": 4,

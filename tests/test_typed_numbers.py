@@ -168,7 +168,7 @@ TYPED = {
     ],
     "notebooks/study2_masked.ipynb": [
         (
-            "briefcase gets {} and purse {}.",
+            "gives briefcase {} and purse {}.",
             (probability("briefcase", 1), probability("purse", 1)),
         ),
         ("purse gets {} and briefcase {}.", (probability("purse", 2), probability("briefcase", 2))),
@@ -221,7 +221,7 @@ TYPED = {
 """Words of a page around a number, and the number that the tables have."""
 
 
-WHOLE = ("notebooks/study4_captions.ipynb",)
+WHOLE = ("notebooks/study2_masked.ipynb", "notebooks/study4_captions.ipynb")
 """Chapters of which all Markdown is compared, up to the exercises."""
 
 
