@@ -19,7 +19,7 @@ from biaslib.display._style import dots, subplots
 from biaslib.display._text import signed
 from biaslib.published import errata, table, zhou2022
 from biaslib.published.counts import possible_counts
-from biaslib.published.hamidieh2023 import CELL, casc_tables, repeated_cells
+from biaslib.published.hamidieh2023 import casc_tables
 from biaslib.published.zhou2022 import CATEGORIES, METRICS
 from biaslib.runtime import unknown_name
 from companion._check import Check, judge_function
@@ -39,10 +39,6 @@ LEVELS = {
 """The levels of the association tests, as the figures name them."""
 GROUPS = {"Male": "men", "Female": "women"}
 """The paper's labels of groups that the figures name otherwise."""
-PRINTED_WORDS, PRINTED_TYPES = 374, 10
-"""The size of the taxonomy that the text gives."""
-PRINTED_TOTAL = 10_228
-"""The number of images that the text gives."""
 GRID = ["experiment", "kind", "level", "model"]
 
 
@@ -56,15 +52,6 @@ def table4_order() -> list[str]:
     ['VisualBERT', 'ViLBERT', 'LXMERT', 'VL-BERT']
     """
     return _columns("model_table4_order")
-
-
-def inferred_order() -> list[str]:
-    """Return the order of Table 7's columns that fits Tables 3 to 5 best; an inference (A1).
-
-    >>> inferred_order()
-    ['VisualBERT', 'VL-BERT', 'ViLBERT', 'LXMERT']
-    """
-    return _columns("model_inferred")
 
 
 def _columns(name: str) -> list[str]:
@@ -93,8 +80,6 @@ def column_order_conflicts(order: Sequence[str]) -> pandas.DataFrame:
     --------
     >>> int(column_order_conflicts(table4_order())["conflicts"].sum())
     23
-    >>> int(column_order_conflicts(inferred_order())["conflicts"].sum())
-    2
     """
     if sorted(order) != sorted(table4_order()):
         raise ValueError(f"{list(order)} is not an order of {', '.join(table4_order())}")
@@ -129,41 +114,6 @@ def column_orders() -> pandas.DataFrame:
     ]
     ordered = pandas.DataFrame(rows).sort_values(["conflicts", "order"])
     return ordered.astype(dict.fromkeys(flags, int)).reset_index(drop=True)
-
-
-def column_orders_by_block() -> pandas.DataFrame:
-    """Return the conflicts of the inferred order and the least of all orders, block by block.
-
-    >>> frame = column_orders_by_block()
-    >>> bool((frame["inferred"] == frame["least"]).all())
-    True
-    """
-    every = {
-        order: column_order_conflicts(order).groupby(["experiment", "kind"])["conflicts"].sum()
-        for order in itertools.permutations(table4_order())
-    }
-    blocks = pandas.DataFrame({"least": pandas.DataFrame(every).min(axis=1)})
-    blocks["inferred"] = every[tuple(inferred_order())]
-    blocks["table4"] = every[tuple(table4_order())]
-    return blocks.reset_index()
-
-
-def experiment_3_totals() -> pandas.DataFrame:
-    """Return the significant tests of Experiment 3 per column of Table 7, under both readings.
-
-    >>> experiment_3_totals().set_index("inferred")["significant"].to_dict()
-    {'VisualBERT': 0, 'VL-BERT': 7, 'ViLBERT': 16, 'LXMERT': 12}
-    """
-    counts = table("ross2021", 7).query("experiment == 3")
-    sums = counts.groupby("column").agg(
-        table4=("model_table4_order", "first"),
-        inferred=("model_inferred", "first"),
-        significant=("significant", "sum"),
-        masked_text=("significant", lambda s: s[counts["level"] == "T"].sum()),
-        masked_image=("significant", lambda s: s[counts["level"] == "I"].sum()),
-    )
-    numbers = ["significant", "masked_text", "masked_image"]
-    return sums.astype(dict.fromkeys(numbers, int)).reset_index()
 
 
 def masking_cells() -> pandas.DataFrame:
@@ -217,137 +167,6 @@ def mean_absolute_effect(number: int) -> tuple[float, int]:
     return float(sizes.mean()), len(sizes)
 
 
-def image_totals() -> dict[str, int]:
-    """Return Table 1's number of images by source and in all (A5).
-
-    >>> image_totals()
-    {'google': 10584, 'coco': 483, 'conceptual_captions': 374, 'all': 11441}
-    """
-    sums = table("ross2021", 1).groupby("source", sort=False)["images"].sum()
-    return {**{name: int(each) for name, each in sums.items()}, "all": int(sums.sum())}
-
-
-def subsets_with_sum(values: Sequence[int], target: int) -> int:
-    """Count the subsets of values that sum to ``target`` (A5, B1).
-
-    >>> subsets_with_sum([1, 2, 3], 3)
-    2
-    """
-    return sum(
-        sum(chosen) == target
-        for size in range(1, len(values) + 1)
-        for chosen in itertools.combinations(values, size)
-    )
-
-
-def image_excess() -> dict[str, int]:
-    """Return how far Table 1 exceeds the total of the text, and the subsets that explain it (A5).
-
-    >>> image_excess()["google"], image_excess()["all"]
-    (356, 1213)
-    """
-    images, totals = table("ross2021", 1), image_totals()
-    google = images.query("source == 'google'")["images"].tolist()
-    excess = {name: totals[name] - PRINTED_TOTAL for name in ("google", "all")}
-    return {
-        **excess,
-        "subsets_google": subsets_with_sum(google, excess["google"]),
-        "subsets_all": subsets_with_sum(images["images"].tolist(), excess["all"]),
-    }
-
-
-def not_divisible_by_four() -> pandas.DataFrame:
-    """Return Table 1's counts that four equal target-attribute pairs cannot make (A6).
-
-    >>> not_divisible_by_four()["images"].tolist()
-    [718, 522, 254, 229, 203, 171]
-    """
-    images = table("ross2021", 1)
-    rest = images[images["images"] % 4 != 0].drop(columns="label")
-    return rest.assign(odd=rest["images"] % 2 == 1).reset_index(drop=True)
-
-
-def near_bound(threshold: float = 1.9) -> pandas.DataFrame:
-    r"""Return the effect sizes near the bound 2 (A7).
-
-    With the population's standard deviation and equally large sets, ``|d| <= 2``, and 2 is
-    reached when every target of a set has the same association: a sign of degenerate inputs.
-
-    >>> near_bound().groupby("model").size().to_dict()
-    {'VL-BERT': 9, 'ViLBERT': 1}
-    """
-    effects = pandas.concat([table("ross2021", number) for number in (3, 4, 5, 6)])
-    large = effects[effects["effect_size"].abs() >= threshold]
-    return large.drop(columns=["label", "printed"]).reset_index(drop=True)
-
-
-def repeated_masked_values(model: str = "VL-BERT") -> pandas.DataFrame:
-    """Return the tests whose gender and race effects agree once words are masked (A7).
-
-    >>> repeated_masked_values()["effect_size"].tolist()
-    [-1.99, -1.99, -0.17]
-    """
-    masked = table("ross2021", 5).query("level == 'T' and model == @model")
-    masked = masked.assign(test=masked["test"].str.replace("-gender|-race", "", regex=True))
-    pairs = masked.pivot(index="test", columns="kind", values="effect_size").dropna()
-    alike = pairs[pairs["gender"] == pairs["race"]].rename(columns={"gender": "effect_size"})
-    return alike[["effect_size"]].reset_index().rename_axis(columns=None)
-
-
-def dashes() -> pandas.DataFrame:
-    """Return how many cells of each table, model and level are printed as a dash (A8).
-
-    >>> dashes().query("model == 'LXMERT'")["table"].tolist()
-    [3, 4]
-    """
-    effects = pandas.concat([table("ross2021", number) for number in (3, 4, 5, 6)])
-    missing = effects[effects["effect_size"].isna()]
-    by = ["table", "level", "model"]
-    return missing.groupby(by, as_index=False).agg(
-        cells=("printed", "size"), tests=("test", ", ".join)
-    )
-
-
-def domain_strength() -> pandas.DataFrame:
-    """Return the mean of ``|d|`` in and out of domain, on the tests that both have (A11).
-
-    Google Images (out of domain, Tables 3 and 4) and the models' pretraining images (Table 6),
-    Experiments 1 and 2.
-
-    >>> domain_strength().round(3).to_dict("records")[0]
-    {'source': 'google', 'mean_absolute_effect': 0.751, 'cells': 48}
-    """
-    inside = table("ross2021", 6).query("experiment < 3")
-    outside = pandas.concat([table("ross2021", 3), table("ross2021", 4)])
-    outside = outside[outside["test"].isin(inside["test"])]
-    sizes = pandas.concat([outside, inside]).dropna(subset="effect_size")
-    sizes = sizes.assign(effect_size=sizes["effect_size"].abs())
-    return sizes.groupby("source", as_index=False).agg(
-        mean_absolute_effect=("effect_size", "mean"), cells=("effect_size", "size")
-    )
-
-
-def experiment_2_change() -> dict[str, float]:
-    """Return how many cells grow and shrink in ``|d|`` from Experiment 1 to 2 (A4).
-
-    >>> {name: round(value, 3) for name, value in experiment_2_change().items()}
-    {'grew': 89, 'shrank': 52, 'same': 14, 'mean_change': 0.146}
-    """
-    keys = ["test", "level", "model"]
-    both = (
-        table("ross2021", 3)
-        .merge(table("ross2021", 4), on=keys)
-        .dropna(subset=["effect_size_x", "effect_size_y"])
-    )
-    change = both["effect_size_y"].abs() - both["effect_size_x"].abs()
-    return {
-        "grew": int((change > 1e-9).sum()),
-        "shrank": int((change < -1e-9).sum()),
-        "same": int((change.abs() <= 1e-9).sum()),
-        "mean_change": math.fsum(change) / len(change),
-    }
-
-
 def experiment_summary() -> pandas.DataFrame:
     """Return Table 7's totals by experiment beside the mean effects of Tables 3 and 4 (A4).
 
@@ -363,172 +182,6 @@ def experiment_summary() -> pandas.DataFrame:
 
 
 # Hamidieh et al. (2023)
-
-
-def taxonomy_counts() -> pandas.DataFrame:
-    """Return the number of entries by type of bias (B1, B2).
-
-    >>> int(taxonomy_counts()["entries"].sum()), len(taxonomy_counts())
-    (408, 9)
-    """
-    sizes = table("hamidieh2023", 2).groupby("bias_type", sort=False).size()
-    return sizes.rename("entries").reset_index()
-
-
-def taxonomy_size() -> dict[str, int]:
-    """Return the taxonomy's size and the subsets of types that make the text's number (B1).
-
-    >>> taxonomy_size()
-    {'entries': 408, 'distinct': 403, 'types': 9, 'subsets_entries': 0, 'subsets_distinct': 0}
-    """
-    words, counts = table("hamidieh2023", 2), taxonomy_counts()["entries"].tolist()
-    sets = [set(group["word"]) for _, group in words.groupby("bias_type")]
-    distinct = sum(
-        len(set().union(*chosen)) == PRINTED_WORDS
-        for size in range(1, len(sets) + 1)
-        for chosen in itertools.combinations(sets, size)
-    )
-    return {
-        "entries": len(words),
-        "distinct": words["word"].nunique(),
-        "types": len(counts),
-        "subsets_entries": subsets_with_sum(counts, PRINTED_WORDS),
-        "subsets_distinct": distinct,
-    }
-
-
-def words_in_two_types() -> dict[str, list[str]]:
-    """Return the words that the taxonomy lists under two types (B1).
-
-    >>> list(words_in_two_types())
-    ['aggressive', 'lazy', 'primitive', 'radical', 'savage']
-    """
-    types = table("hamidieh2023", 2).groupby("word")["bias_type"].agg(list)
-    return types[types.str.len() > 1].to_dict()
-
-
-def alphabetical_breaks(bias_type: str) -> list[str]:
-    """Return the words of a type that come before their predecessor in the alphabet (B1).
-
-    >>> alphabetical_breaks("Healthcare")
-    ['HIV positive', 'autistic', 'abortion seeking']
-    """
-    words = table("hamidieh2023", 2).query("bias_type == @bias_type")["word"].tolist()
-    pairs = itertools.pairwise(words)
-    return [after for before, after in pairs if after.lower() < before.lower()]
-
-
-def repeated_tables() -> pandas.DataFrame:
-    """Return the pairs of small and full tables with the share of cells printed alike (B4).
-
-    >>> repeated_tables().query("small == 10")[["alike", "cells"]].values.tolist()
-    [[40, 40]]
-    """
-    cells = repeated_cells()
-    cells["alike"] = cells["casc_small"] == cells["casc_full"]
-    found = cells.groupby(["table_small", "table_full"])["alike"].agg(["sum", "size"])
-    found = found.reset_index().set_axis(["small", "full", "alike", "repeated"], axis=1)
-    found["cells"] = [len(table("hamidieh2023", number)) for number in found["small"]]
-    return found
-
-
-def words_outside_taxonomy() -> dict[int, list[str]]:
-    """Return, by table, the words that the taxonomy does not list anywhere (B2, B6).
-
-    >>> {number: len(words) for number, words in words_outside_taxonomy().items()}
-    {5: 19, 13: 1, 17: 1, 18: 3}
-    """
-    casc = casc_tables()
-    outside = casc[~casc["word"].isin(table("hamidieh2023", 2)["word"])]
-    words = outside.groupby("table")["word"].agg(lambda s: list(dict.fromkeys(s)))
-    return {int(number): listed for number, listed in words.items()}
-
-
-def category_conflicts() -> pandas.DataFrame:
-    """Return words of one group with different values under two categories (B7).
-
-    The value of a word and a group depends on neither the list nor its category.
-
-    >>> frame = category_conflicts()
-    >>> sorted(set(frame["word"]))
-    ['liberal', 'radical']
-    """
-    full = pandas.concat([table("hamidieh2023", number) for number in (11, 12, *range(13, 19))])
-    full = full.drop_duplicates(CELL)
-    pairs = full.merge(full, on=["group", "word"], suffixes=("_first", "_second"))
-    pairs = pairs[pairs["table_first"] < pairs["table_second"]]
-    columns = ["word", "group", "table_first", "casc_first", "table_second", "casc_second"]
-    return pairs[pairs["casc_first"] != pairs["casc_second"]][columns].reset_index(drop=True)
-
-
-def absent_though_above(word: str, group: str, number: int) -> dict[str, float]:
-    """Return a word's highest value elsewhere and the last value of a list without it (B7).
-
-    >>> absent_though_above("radical", "Black", 14)
-    {'elsewhere': -0.3, 'last_of_list': -0.35}
-    """
-    listed = table("hamidieh2023", number).query("group == @group")
-    if word in set(listed["word"]):
-        raise ValueError(f"{word!r} is listed for {group} in Table {number}")
-    elsewhere = casc_tables().query("group == @group and word == @word")["casc"]
-    return {"elsewhere": float(elsewhere.max()), "last_of_list": float(listed["casc"].min())}
-
-
-def gendered_occupations() -> list[str]:
-    """Return the words of Table 4 that name a gender: on -man, or with a form on -ess (B10).
-
-    >>> gendered_occupations()
-    ['policeman', 'waiter']
-    """
-    known = set(table("hamidieh2023", 2)["word"])
-    words = table("hamidieh2023", 4)["word"]
-    feminine = [word.removesuffix("er").removesuffix("or") + "ress" for word in words]
-    return [
-        word
-        for word, other in zip(words, feminine, strict=True)
-        if word.endswith(("man", "woman")) or other in known
-    ]
-
-
-def pronoun_order_breaks() -> list[str]:
-    """Return the words of Table 1 that break its rising order of men's pronouns (B10).
-
-    >>> pronoun_order_breaks()
-    ['porter']
-    """
-    rows = table("hamidieh2023", 1)
-    return rows["word"][rows["male"] > rows["male"].shift(-1)].tolist()
-
-
-def coverage() -> pandas.DataFrame:
-    """Return, by type of the taxonomy, its tables by gender and by race (B11).
-
-    >>> coverage().query("gender == '' and race == ''")["bias_type"].tolist()
-    ['Healthcare']
-    """
-    casc = casc_tables()
-
-    def numbers(bias_type, facet):
-        found = casc.query("category == @bias_type and facet == @facet")["table"]
-        return ", ".join(str(each) for each in sorted(set(found)))
-
-    types = taxonomy_counts()["bias_type"]
-    return pandas.DataFrame(
-        [
-            {"bias_type": t, "gender": numbers(t, "gender"), "race": numbers(t, "race")}
-            for t in types
-        ]
-    )
-
-
-def word_by_group(word: str, number: int) -> dict[str, float]:
-    """Return a word's printed values by group in one table, the highest first (B11).
-
-    >>> word_by_group("uneducated", 17)
-    {'Indian': 0.34, 'Southeast Asian': 0.32, 'East Asian': 0.3}
-    """
-    rows = table("hamidieh2023", number).query("word == @word").sort_values("casc", ascending=False)
-    return dict(zip(rows["group"], rows["casc"], strict=True))
 
 
 # Zhou, Lai and Jiang (2022)
@@ -558,28 +211,6 @@ def category_assignments(without: str | None = "ViLT") -> pandas.DataFrame:
         rows.append({**sizes, **counted, "fit_without_religion": int(large["fits"].sum())})
     ordered = pandas.DataFrame(rows).sort_values("fit", ascending=False, kind="stable")
     return ordered.reset_index(drop=True)
-
-
-def weighted_overall(model: str, sizes: dict[str, int]) -> dict[str, float]:
-    """Return a model's overall scores if Table 4 were weighted by these sizes (C1).
-
-    >>> weighted_overall("ALBEF", zhou2022.printed_sizes())
-    {'vlrs': 86.58, 'vlbs': 34.15}
-    """
-    cells = zhou2022._scores(4).query("model == @model")
-    weights = cells["category"].map(sizes)
-    sums = (cells["value"] * weights).groupby(cells["metric"]).sum() / sum(sizes.values())
-    return {metric: round(float(sums[metric]), 2) for metric in METRICS}
-
-
-def below_random() -> list[str]:
-    """Return the models whose overall vlbs is below the random model's (C4).
-
-    >>> below_random()
-    ['ALBEF', 'FLAVA']
-    """
-    rows = table("zhou2022", 3).query("metric == 'vlbs'").set_index("model")["value"]
-    return [each for each in sorted(table("zhou2022", 2)["model"]) if rows[each] < rows["RAM"]]
 
 
 def paired_verdicts() -> pandas.DataFrame:
@@ -667,36 +298,6 @@ def independent_p(a: int, b: int, n: int) -> float:
     return 2 * float(stats.norm.sf(abs(a - b) / n / error))
 
 
-# Srinivasan and Bisk (2021)
-
-
-def entity_against_image() -> pandas.DataFrame:
-    """Return, by image of Table 3, the probability of the right and the wrong entity (D2).
-
-    >>> entity_against_image()[["right", "wrong"]].values.tolist()
-    [[0.0018, 0.4944], [0.067, 0.084]]
-    """
-    rows = table("srinivasan2021", 3)
-    named = rows.assign(is_shown=rows["mark"].map({"✓": "right", "✗": "wrong"}))
-    wide = named.pivot(index="image", columns="is_shown", values="probability")
-    wide = wide.assign(ratio=wide["wrong"] / wide["right"])
-    return wide.reset_index().rename_axis(columns=None)
-
-
-def article_slips() -> list[str]:
-    """Return the captions in which the template's article does not fit the entity (D3).
-
-    >>> article_slips()
-    ['wearing a apron']
-    """
-    rows = table("srinivasan2021", 2)
-    filled = [
-        f"{template.removeprefix('The [AGENT] is ').removesuffix(' E .')} {entity}"
-        for template, entity in zip(rows["template"], rows["entity"], strict=True)
-    ]
-    return [text for text in filled if " a " in text and text.split(" a ")[1][0] in "aeiou"]
-
-
 # Figures and tables
 
 
@@ -705,16 +306,11 @@ WORDS = {
     "below_large": "fewer than the large ones",
     "needs_negligible": "a negligible one needed",
     "fit_without_religion": "fit, religion left out",
-    "bias_type": "type",
     "casc": "C-ASC",
     "table_small": "smaller table",
     "casc_small": "C-ASC there",
     "table_full": "fuller table",
     "casc_full": "C-ASC in the fuller one",
-    "table_first": "first table",
-    "casc_first": "C-ASC in the first",
-    "table_second": "second table",
-    "casc_second": "C-ASC in the second",
     "p_value": "p",
     "p_low": "smallest p",
     "p_high": "largest p",
@@ -942,23 +538,6 @@ def _reference(axes, metric: str) -> None:
         transform=axes.get_xaxis_transform(),
         **{"ha": "center", "va": "bottom", "size": SMALL, "color": "0.2"},
     )
-
-
-def overall_scores() -> Figure:
-    """Draw vlrs and vlbs of the six models with exact 95% intervals and the random model."""
-    figure, panels = subplots(1, 2, height=3.2, sharey=True)
-    for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
-        _overall_panel(axes, metric)
-    return figure
-
-
-def _overall_panel(axes, metric: str) -> None:
-    counted = zhou2022.score_intervals().query("category == 'overall'")
-    models = counted.query("metric == 'vlbs'").sort_values("percent")["model"].tolist()
-    colour = {"vlrs": "C0", "vlbs": "C1"}[metric]
-    _scores_panel(axes, counted[counted["metric"] == metric], models, colour)
-    _reference(axes, metric)
-    axes.set_xlabel(f"{metric}, percent of images")
 
 
 def category_scores() -> Figure:
