@@ -149,21 +149,6 @@ def _share_nearer_own(own: np.ndarray, other: np.ndarray) -> float:
     return float((to_own > to_other).mean())
 
 
-def p_value_with_replacement(
-    x: np.ndarray, y: np.ndarray, n_resamples: int = 20_000, rng=None
-) -> float:
-    """Return the p-value that comes out when relabelled sets are drawn WITH replacement.
-
-    Some packages draw both sets anew from the pooled targets, each with replacement. That is a
-    bootstrap of the pooled targets and not a relabelling: shown here as a trap, used nowhere.
-    """
-    rng = np.random.default_rng(rng)
-    pooled, n = np.concatenate([x, y]), len(x)
-    drawn = rng.choice(pooled, size=(n_resamples, 2 * n))
-    differences = drawn[:, :n].mean(axis=1) - drawn[:, n:].mean(axis=1)
-    return float((1 + (differences >= x.mean() - y.mean()).sum()) / (1 + n_resamples))
-
-
 def null_distributions(embedded, random):
     """Draw what relabelled targets and what random attribute words give, and the real effect."""
     observed, relabelled = _relabelled_effect_sizes(embedded, 20_000)
