@@ -228,7 +228,7 @@ def stratified_bootstrap(
     >>> def mean(weights):
     ...     return (values @ weights) / weights.sum(axis=0)
     >>> interval = stratified_bootstrap(mean, ["a", "a", "b", "b"], rng=0)
-    >>> interval.estimate, round(interval.values.std(), 1)  # the square root of 1/2
+    >>> interval.estimate, round(float(interval.values.std()), 1)  # the square root of 1/2
     (5.0, 0.7)
     """
     codes, _ = label_codes(strata, "strata")
