@@ -617,6 +617,22 @@ def test_each_model_is_scored_on_its_tests_and_one_without_any_is_left_out(relea
     assert study.run_each({}, every).empty
 
 
+def test_no_person_is_hidden_from_visualbert_as_in_the_paper(in_paper):
+    every = study.inputs("paper")
+    hashed = {name: ByHash(name) for name in ("visualbert", "lxmert")}
+    settings = {"n_bootstrap": 20, "p_values": False, "resample": "pictures"}
+    masked = study.run_each(hashed, every, [2], ["words", "persons"], **settings)
+    assert masked[["model", "masking", "level"]].to_numpy().tolist() == [
+        ["visualbert", "words", "word"],
+        ["lxmert", "words", "word"],
+        ["lxmert", "persons", "word"],
+    ]
+    # Two words a set of targets have two pictures each, those of attributes one.
+    assert set(masked["no_interval"]) == {"one picture a word in Ax, Ay, Bx, By"}
+    assert masked["low_pictures"].isna().all()
+    assert study.run_each({"visualbert": hashed["visualbert"]}, every, [2], ["persons"]).empty
+
+
 # Words as units
 
 
