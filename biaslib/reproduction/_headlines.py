@@ -153,14 +153,16 @@ def words_dominate(tables: Tables, scores: pandas.DataFrame):
 
 def words_like_sentences(tables: Tables, scores: pandas.DataFrame):
     """With an input hidden, single words give effects in much the same order as sentences."""
-    words = tables.get("ross2021_masked_words", pandas.DataFrame())
-    if words.empty:
-        raise MissingError("no effect sizes of single words with an input hidden in the run")
-    words = words.set_index(["test", "level", "model"])["effect_size"]
-    both = pandas.concat([words, _effects(tables, 5)["effect_size"]], axis=1).dropna()
+    wanted = {"masking": ["words", "persons"], "variant": ["paper"], "domain": ["out of domain"]}
+    if not {*wanted, "level", "value"} <= set(scores):
+        raise MissingError("no effect sizes with an input hidden in the run")
+    rows = scores[[*wanted]].isin(wanted).all(axis=1)
+    keys = ["test", "model", "masking"]
+    wide = scores[rows].pivot_table(index=keys, columns="level", values="value")
+    both = wide.reindex(columns=["word", "sentence"]).dropna()
     if len(both) < 39:
         raise MissingError("fewer than 39 effects with an input hidden have both levels in the run")
-    one, two = both.iloc[:, 0], both.iloc[:, 1]
+    one, two = both["word"], both["sentence"]
     alike, apart = one.rank().corr(two.rank()), (one - two).abs().mean()
     told = f"Spearman {alike:.2f} over {len(both)} effects, which differ by {apart:.2f} on average"
     return bool(alike >= ALIKE), told

@@ -104,7 +104,7 @@ def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
     rows = rows[rows["test"].isin(tests.index)].reset_index(drop=True)
     first_form = (rows["experiment"] == 3) & (rows["masking"] == "none")
     masked = rows["masking"].map(MASKS)
-    level_of_masked = rows["level"].where(masked.notna())
+    of_words = masked.notna() & (rows["level"] != "sentence")
     domain = rows.get("domain", "out of domain")
     rows = rows.assign(
         source=pandas.Series(domain, index=rows.index).map(SOURCES),
@@ -120,15 +120,12 @@ def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
         rows = rows.assign(low=rows["low_pictures"], high=rows["high_pictures"])
     share = _share_of_images(rows, counts.get("ross2021_images"))
     rows = shrunk(rows, share).assign(share=share)
-    in_a_table = ~first_form & (level_of_masked.isna() | (level_of_masked == "sentence"))
-    printed = rows[in_a_table].reset_index(drop=True)
-    google = rows["source"] == "google"
-    of_words = google & (level_of_masked == "word")
+    printed = rows[~first_form & ~of_words].reset_index(drop=True)
+    first_form &= rows["source"] == "google"
     return {
         "ross2021_effect_sizes": printed,
         "ross2021_significant_counts": _significant(printed),
-        "ross2021_first_form": rows[first_form & google].reset_index(drop=True),
-        "ross2021_masked_words": rows[of_words].reset_index(drop=True),
+        "ross2021_first_form": rows[first_form].reset_index(drop=True),
     }
 
 
