@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib import inference, published, stimuli
+from biaslib import inference, published, reproduction, runtime, stimuli
+from biaslib.datasets import ross2021
 from biaslib.display._style import COLOURS, dots, marked, subplots
 from biaslib.display._tables import Table, problem_table
 from biaslib.display._tables import table as table_of
@@ -33,7 +34,6 @@ TINY = NAMES | {name: f"tiny-{NAMES[name]}" for name in (*study.MODELS, "bert")}
 
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 LETTERS = {letter: level for level, letter in LEVELS.items()}
-MASKS = {"words": "T", "persons": "I"}
 MARKS = ("o", "s", "^", "D")
 BOUNDED = "(*)"
 """Stands in place of a star where bounds of p lie on both sides of .05."""
@@ -222,26 +222,44 @@ def missing_tables(inputs: study.Inputs) -> list[Table]:
     ]
 
 
-def image_counts(inputs: study.Inputs) -> pandas.DataFrame:
-    """Return how many images each test of a source has: *source*, *test*, *images*.
+def image_counts(*every: study.Inputs) -> pandas.DataFrame:
+    """Return how many images each test of a source has: *source*, *test*, *images*, *share*.
 
-    They are counted as in the paper's Table 1: the images of each of the six sets, added up, so
-    that one that stands in two sets counts twice; of the files of a test, one for words and one
-    for sentences, that with more.
+    *images* is the count of the released files (:func:`biaslib.datasets.ross2021.image_counts`),
+    which is what Table 1 prints. *share* says which part of them was there and was shown to every
+    model, in the file of the test that has least left; NaN where none was. Nothing is counted of
+    images that the package draws, or of one's own.
+
+    Parameters
+    ----------
+    *every
+        Of :func:`biaslib.studies.study1_grounded.inputs`, of either domain and any weights.
     """
-    whole = inputs.dataset.removeprefix("ross2021, ")
-    rows = [
-        (whole if whole == "google" else study.IN_DOMAIN[name], sets.test, sets.rows)
-        for name, every in inputs.items()
-        for sets in every
+    shares = [_shares(inputs) for inputs in every if inputs and set(inputs.left["source"])]
+    shares = [part for part in shares if set(part["source"]) <= set(ross2021.SOURCES)]
+    if not shares:
+        return pandas.DataFrame(columns=["source", "test", "images", "share"])
+    least = pandas.concat(shares).replace({"source": ross2021.PRINTED_AS})
+    least = least.groupby(["source", "test"], as_index=False)["share"].min()
+    counted = ross2021.image_counts(runtime.data_folder(study.STUDY))
+    return counted.merge(least, on=["source", "test"], how="left")
+
+
+def _shares(inputs: study.Inputs) -> pandas.DataFrame:
+    """Return which share of the images of each file each model is shown: *source*, *test*."""
+    shown = [
+        (name, sets.test, sets.level, sets.rows.groupby("set")["image"].nunique().sum())
+        for name, each in inputs.items()
+        for sets in each
+        if sets.level != "contextual"  # which leaves out captions without a word
     ]
-    counts = [
-        (source.replace("concap", "conceptual_captions"), test, counted.sum())
-        for source, test, table in rows
-        if len(counted := table.groupby("set")["image"].nunique())
-    ]
-    table = pandas.DataFrame(counts, columns=["source", "test", "images"])
-    return table.groupby(["source", "test"], sort=False, as_index=False)["images"].max()
+    shown = pandas.DataFrame(shown, columns=["model", "test", "level", "shown"])
+    left = inputs.left.assign(level=inputs.left["run"].str.partition(",")[0])
+    asked = left.groupby(["source", "test", "level"], as_index=False)["n_images"].sum()
+    google = "google" in set(asked["source"])
+    shown["source"] = "google" if google else shown["model"].map(study.IN_DOMAIN)
+    both = asked.merge(shown, on=["source", "test", "level"])
+    return both.assign(share=both["shown"] / both["n_images"])
 
 
 # Tables of scores
@@ -288,19 +306,17 @@ def stars(scores: pandas.DataFrame) -> str:
         parts[0] += ", attribute words in Experiment 3"
     if any(_star(*each) == BOUNDED for each in bounds):
         parts.append(f"{BOUNDED} p is known by bounds only, which lie on both sides of .05")
-    if scores.loc[scores["domain"] == "in domain", "p_value"].isna().any():
-        parts.append("no p computed in domain")
     return "; ".join(parts)
 
 
-def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Table]:
+def released_tables(released: pandas.DataFrame, *inputs: study.Inputs) -> list[Table]:
     """Return the scores as the released code computes them, and in ``paper`` what is wrong.
 
     Parameters
     ----------
     released
         Of :func:`companion.study1_released.run_each`; empty where it was not run.
-    inputs
+    *inputs
         What was read for it.
     """
     if released.empty:
@@ -309,23 +325,27 @@ def released_tables(released: pandas.DataFrame, inputs: study.Inputs) -> list[Ta
     found = [table_of(score_table(released), caption, folded=True)]
     if profile_of(released) == "paper":
         wrong = "What is wrong with images and region files of this run"
-        found.append(table_of(problem_table(inputs.problems), wrong))
+        problems = pandas.concat([each.problems for each in inputs], ignore_index=True)
+        found.append(table_of(problem_table(problems), wrong))
     return found
 
 
 def beside_tables(**runs: pandas.DataFrame) -> list[Table]:
-    """Return tables of scores beside the printed ones, of runs in ``paper`` alone.
+    """Return tables of scores beside the printed and stated ones, of runs in ``paper`` alone.
 
     Parameters
     ----------
     **runs
         Scores by how they were run; those of the planted world are left out.
     """
-    return [
+    runs = {how: each for how, each in runs.items() if len(each) and profile_of(each) == "paper"}
+    found = [
         table_of(beside_printed(scores), f"Effect sizes {how}, and as printed", folded=True)
         for how, scores in runs.items()
-        if len(scores) and profile_of(scores) == "paper"
     ]
+    stated = [beside_stated(each) for each in runs.values() if "paper" in set(each["variant"])]
+    caption = "What section 5 states without a table, and what the run gives"
+    return found + [table_of(each, caption, folded=True) for each in stated]
 
 
 def differences_table() -> pandas.DataFrame:
@@ -554,7 +574,9 @@ def printed_effects_figure():
 
 
 def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return effect sizes beside those of Tables 3, 4 and 5, whose masks are of Experiment 3.
+    """Return effect sizes beside those of Tables 3 to 6, whose masks are of Experiment 3.
+
+    With intervals over pictures, where the scores have them, or why there is none.
 
     Raises
     ------
@@ -562,17 +584,30 @@ def beside_printed(scores: pandas.DataFrame) -> pandas.DataFrame:
         If the scores are of the planted world, which does not stand beside published numbers.
     """
     require_paper(scores)
-    hidden = scores["masking"] != "none"
-    rows = scores[np.where(hidden, scores["level"] == "sentence", scores["experiment"] < 3)]
-    letters = rows["masking"].map(MASKS).fillna(rows["level"].map(LEVELS))
-    ours = rows.assign(model=rows["model"].map(NAMES), level=letters)
-    ours["experiment"] = rows["experiment"].where(rows["masking"] == "none", 3)
-    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4, 5)])
-    keys = ["experiment", "test", "level", "model"]
-    joined = ours[[*keys, "value"]].merge(printed[[*keys, "effect_size"]], on=keys, how="left")
-    difference = joined["value"] - joined["effect_size"]
-    joined = joined.assign(difference=difference)
+    ours = reproduction.tables_of_run("ross2021", scores, {})["ross2021_effect_sizes"]
+    keys = ["table", "experiment", "test", "level", "model"]
+    shown = [*keys, "value", *(["low", "high", "no_interval"] if "no_interval" in ours else [])]
+    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4, 5, 6)])
+    joined = ours[shown].merge(printed[[*keys, "effect_size"]], on=keys, how="left")
+    joined = joined.assign(difference=joined["value"] - joined["effect_size"])
     return joined.rename(columns={"value": "d here", "effect_size": "d printed"})
+
+
+def beside_stated(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return numbers that section 5 states without a table, beside those of the scores.
+
+    They are the mean effect sizes of Experiment 3's first form, the percentage of its tests that
+    are significant, and whether results with an input hidden are similar at word level.
+
+    Raises
+    ------
+    ValueError
+        As :func:`beside_printed`.
+    """
+    require_paper(scores)
+    found = reproduction.compare(scores, "ross2021").set_index("id")
+    wanted = [f"ross2021/claim/{number}" for number in (37, 38, 34)]
+    return found.loc[wanted, ["printed", "reason"]].rename(columns={"reason": "here"})
 
 
 # Figures

@@ -89,6 +89,7 @@ def run_each(
     models: Mapping[str, Any],
     given: study.Inputs,
     levels: Sequence[str] = study.LEVELS,
+    domain: str = study.DOMAINS[0],
     store: runtime.Store | None = None,
     **settings: Any,
 ) -> pandas.DataFrame:
@@ -104,8 +105,8 @@ def run_each(
         By name, with the weights of :func:`load_name`.
     given
         The tests of each, as of :func:`biaslib.studies.study1_grounded.inputs`.
-    levels
-        Those of the tests.
+    levels, domain
+        Those of the tests, and what the scores say of their images.
     store
         Where embeddings are kept; ``None`` takes the usual one.
     **settings
@@ -124,7 +125,7 @@ def run_each(
             rows += score(list(itertools.product(embedded, experiments)), **settings)
         labels = {"study": study.STUDY, "model": name, "revision": reader.revision}
         labels |= given.labels | {"images": "with", "variant": "released"}
-        tables.append(tidy(rows, **labels, domain=study.DOMAINS[0]))
+        tables.append(tidy(rows, **labels, domain=domain))
     return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame()
 
 
@@ -149,8 +150,8 @@ def score(
     p_values
         Whether they are wanted.
     n_bootstrap
-        Resamples of pictures for *low* and *high*, which the released code does not have: among
-        those that stand in the same sets. Not of Experiment 3.
+        Resamples of pictures for *low_pictures* and *high_pictures*, which the released code does
+        not have, as of :func:`biaslib.studies.study1_grounded.score`. Not of Experiment 3.
     """
     results = [study.defined_result(sets, experiment) for sets, experiment in cases]
     defined = [result for result in results if result is not None]
@@ -170,8 +171,7 @@ def score(
             ]
             continue
         if n_bootstrap:
-            interval = study.resampled(sets, experiment, _pictures(sets), n_bootstrap, seed)
-            row |= {"low": interval.low, "high": interval.high}
+            row |= study.interval_of_pictures(sets, experiment, n_bootstrap, seed)
         rows.append(row | {"value": result.effect_size})
     return rows
 
@@ -212,15 +212,3 @@ def _sampled(tests: Sequence[tuple[np.ndarray, np.ndarray]], seed: int) -> list[
 def _described(test: inference.PermutationResult) -> dict[str, Any]:
     bounds = {"p_value": float(test.p_value), "p_low": test.low, "p_high": test.high}
     return bounds | {"p_method": test.method}
-
-
-def _pictures(sets: study.EmbeddedSets) -> study.Units:
-    """Return as units the pictures, those of one kind that stand in the same sets."""
-    places = {}
-    for name in study.SETS:
-        for picture in sets.images[name]:
-            places[picture] = places.get(picture, frozenset()) | {name}
-    ordered = sorted(places, key=lambda picture: sorted(places[picture]))
-    sizes = [len(list(same)) for _, same in itertools.groupby(ordered, key=places.get)]
-    at = {picture: place for place, picture in enumerate(ordered)}
-    return sizes, {name: np.array([at[each] for each in sets.images[name]]) for name in study.SETS}

@@ -1,11 +1,13 @@
 """Grounded tests in the layout that the authors released, in small, with one of each error."""
 
+import hashlib
 import json
 
 import pytest
 from PIL import Image
 
 from biaslib import datasets, stimuli
+from biaslib.datasets import _image_files
 
 MEN = {"0": "This is John.", "1": "That is John.", "2": "This is Paul."}
 WOMEN = {"0": "This is Amy.", "1": "This is Joan."}
@@ -220,3 +222,32 @@ def test_a_users_folders_make_a_test(tmp_path):
     assert john["caption"].tolist() == list(stimuli.association_test("C6", "sentence").X[:6])
     pairs, _ = datasets.images_of(made, tmp_path)
     assert len(pairs) == 17
+
+
+def test_a_picture_that_opened_once_is_not_decoded_at_the_next_start(tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
+    decoded, decode = [], _image_files.check_images
+
+    def counting(paths):
+        decoded.append([path.name for path in paths])
+        return decode(paths)
+
+    monkeypatch.setattr(_image_files, "check_images", counting)
+    for number, name in enumerate("abc"):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(tmp_path / f"{name}.png")
+    paths = [tmp_path / f"{name}.png" for name in "abc"]
+    (tmp_path / "b.png").write_bytes(b"no image")
+    (tmp_path / "empty.png").touch()
+    names = ["a.png", "b.png", "c.png"]
+    for first in (names, []):
+        hashes, wrong = _image_files._checked([*paths, tmp_path / "empty.png"])
+        assert sorted(wrong) == [str(tmp_path / "b.png"), str(tmp_path / "empty.png")]
+        assert "0 bytes" in wrong[str(tmp_path / "empty.png")]
+        assert hashes[paths[0]] == hashlib.sha256(paths[0].read_bytes()).hexdigest()
+        asked = [first] if first else []
+        assert decoded == [*asked, ["b.png", "empty.png"]]
+        decoded.clear()
+    Image.new("RGB", (8, 8), (9, 0, 0)).save(tmp_path / "c.png")  # other contents, by that name
+    (tmp_path / "d.png").write_bytes(paths[0].read_bytes())  # and other names of known ones
+    assert _image_files._checked([paths[0], paths[2], tmp_path / "d.png"])[1] == {}
+    assert decoded == [["c.png"], []]

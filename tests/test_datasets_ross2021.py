@@ -4,6 +4,8 @@ import json
 import re
 import shutil
 
+import numpy as np
+import pandas
 import pytest
 from PIL import Image
 from support import released
@@ -160,10 +162,9 @@ def test_with_a_picture_at_every_link_every_test_runs_at_all_its_levels(tmp_path
     errors = every.problems[every.problems["severity"] == "error"]
     assert set(errors["kind"]) == {"image is missing"}
     assert set(errors["what"]) == NO_LINK
-    printed = published.table("ross2021", 1).query("source == 'google'").set_index("test")["images"]
-    counted = plots.image_counts(every).set_index("test")["images"]
-    lacking = printed.reindex(counted.index) - counted
-    assert lacking[lacking != 0].to_dict() == {"C13": 1, "occupation-gender": 11}  # without a link
+    counted = plots.image_counts(every).query("source == 'google'").set_index("test")
+    lacking = {"C13": 1 / 440, "DB-competent-race": 1 / 440, "occupation-gender": 11 / 928}
+    assert (1 - counted["share"])[counted["share"] < 1].to_dict() == pytest.approx(lacking)
     for sets in every["lxmert"]:
         assert where_shown(sets) == LISTS.get(sets.test, LISTS["any"])
 
@@ -211,6 +212,40 @@ def test_our_release_runs_at_all_its_levels_and_what_is_odd_is_told(ours):
     assert "folder of another test" in set(every.problems["kind"])
     assert (every.left["images_left"].sum(), every.left["n_images"].sum()) == (96, 97)
     assert every.left["n_images"].dtype.kind == "i"
+
+
+@needs_real
+def test_the_authors_files_list_as_many_images_as_table_1_prints():
+    printed = published.table("ross2021", 1).set_index(["source", "test"])["images"]
+    counted = ross2021.image_counts(released.REAL).set_index(["source", "test"])["images"]
+    assert counted.reindex(printed.index).to_dict() == printed.to_dict()
+    assert len(printed) == 17
+
+
+def test_images_are_counted_in_the_files_and_their_share_on_disk(ours):
+    released.place(ours)
+    lost = ours / "images" / "google" / "weat6" / "targ1"
+    for path in sorted(lost.iterdir())[:1]:
+        path.unlink()
+    (ours / "tests" / "grounded-tests" / "coco" / "weat6.jsonl").write_text("no test")
+    every = study.inputs("paper", only_sound=True)
+    own = study.inputs("paper", domain="in domain", names=["C6"], only_sound=True)
+    counted = plots.image_counts(every, own).set_index(["source", "test"])
+    # Two words a set with a picture each, in six sets; C6 has one without an address besides.
+    assert counted["images"]["google", "C6"] == 13
+    assert counted["images"]["google", "C8"] == 12
+    word, sentence = ((every.left["file"] == f"{name}weat6.jsonl") for name in ("", "sent-"))
+    shares = [
+        every.left.loc[own_rows, "images_left"].sum() / every.left.loc[own_rows, "n_images"].sum()
+        for own_rows in (word, sentence)
+    ]
+    assert counted["share"]["google", "C6"] == min(shares) < 1
+    assert counted["share"]["google", "C8"] == 1
+    assert counted["share"]["coco", "C6"] == counted["share"]["conceptual_captions", "C6"] == 1
+    assert np.isnan(counted["share"]["coco", "C8"])  # not asked for in domain
+    shutil.rmtree(ours / "images" / "google")
+    again = ross2021.image_counts(ours).set_index(["source", "test"])["images"]
+    pandas.testing.assert_series_equal(again, counted["images"])
 
 
 def test_a_file_whose_name_is_not_known_is_told(ours):

@@ -183,3 +183,27 @@ def test_the_attained_level_is_the_same_with_and_without_counting_partitions(mon
 def test_a_test_that_can_never_be_significant_has_no_power():
     assert inference.power(10.0, 3, 3) == 0.0
     assert inference.minimum_detectable_effect(4, 4, alpha=0.01).shift == np.inf
+
+
+def test_a_stratified_bootstrap_has_the_variance_of_a_stratified_mean():
+    """Closed form: (n_h / n)^2 s_h^2 / n_h, added up; Student with n - H degrees of freedom."""
+    rng, sizes = np.random.default_rng(0), [2, 3, 3, 9, 1]
+    strata = np.repeat(["a", "b", "c", "d", "e"], sizes)
+    values = rng.normal(size=len(strata)) + np.repeat([0, 5, -5, 9, 1], sizes)
+    order = rng.permutation(len(strata))
+    strata, values = strata[order], values[order]
+
+    def mean(weights):
+        return (values @ weights) / weights.sum(axis=0)
+
+    found = inference.stratified_bootstrap(mean, strata, 20_000, rng=1)
+    own = [values[strata == name] for name in "abcd"]
+    error = np.sqrt(sum(len(v) * v.var(ddof=1) for v in own)) / len(values)
+    assert found.estimate == pytest.approx(values.mean())
+    assert found.values.std() == pytest.approx(error, rel=0.02)
+    half = stats.t.ppf(0.975, 18 - 5) * error
+    assert [found.low, found.high] == pytest.approx(
+        [values.mean() - half, values.mean() + half], abs=0.02 * half
+    )
+    whole = inference.stratified_bootstrap(mean, np.arange(18), 10, rng=1)
+    assert np.isnan([whole.low, whole.high]).all()

@@ -10,6 +10,7 @@ from scipy import stats
 
 from biaslib import inference, models, runtime
 from biaslib.display._text import p_text, signed
+from biaslib.metrics.association import cosines
 from biaslib.studies import study1_grounded as study
 from companion import planted_study1_grounded as verdicts
 from companion import study1_grounded as plots
@@ -102,7 +103,7 @@ def test_experiment_2_draws_words_in_the_context_of_each_target():
         {},
     )
     found = calibration.against_words(test, pool, 2, n_sets=50, seed=5)
-    near = [study.cosines(sets[t], pool.embeddings[a]) for t, a in (("X", "Ax"), ("Y", "Ay"))]
+    near = [cosines(sets[t], pool.embeddings[a]) for t, a in (("X", "Ax"), ("Y", "Ay"))]
     near = [np.column_stack([each[:, :2].mean(axis=1), each[:, 2:]]) for each in near]
     other = inference.random_attribute_null(*near, 4, 4, n_sets=50, rng=5)
     np.testing.assert_allclose(found.effect_sizes, other.effect_sizes)
@@ -255,17 +256,30 @@ def test_signs_are_judged_against_the_world_of_each_model():
 
 
 def test_published_numbers_stand_beside_scores_of_paper_alone():
-    table = plots.beside_printed(scores(0.6).assign(profile="paper"))
+    paper = {"profile": "paper", "statistic": "effect size"}
+    table = plots.beside_printed(scores(0.6).assign(**paper))
     row = table.set_index(["experiment", "test", "level", "model"]).loc[(1, "C6", "W", "LXMERT")]
     assert row["d printed"] == 0.55
     assert row["difference"] == pytest.approx(0.05)
     assert len(table) == 12
-    hidden = scores(0.6).assign(profile="paper", experiment=2, masking="words")
+    hidden = scores(0.6).assign(**paper, experiment=2, masking="words")
     table = plots.beside_printed(pandas.concat([hidden, hidden.assign(masking="persons")]))
     assert table["level"].tolist() == ["T"] * 4 + ["I"] * 4
     rows = table.set_index(["experiment", "test", "level", "model"])["d printed"]
     assert rows[3, "C6", "T", "LXMERT"] == 1.18
     assert rows[3, "C3", "I", "LXMERT"] == 0.21
+    own = scores(0.6).assign(**paper, domain="in domain", variant="paper")
+    seen = own.assign(low_pictures=0.5, high_pictures=0.7, no_interval="")
+    unseen = own.assign(experiment=2, masking="words", no_interval="one picture a word in Bx")
+    table = plots.beside_printed(pandas.concat([seen, unseen]))
+    rows = table[table["table"] == 6].set_index(["experiment", "test", "level", "model"])
+    assert rows["d printed"][1, "C6", "S", "LXMERT"] == 1.32
+    assert rows["d printed"][3, "C6", "T", "LXMERT"] == 0.01
+    shown = ["low", "high", "no_interval"]
+    assert rows.loc[(1, "C6", "S", "LXMERT"), shown].tolist() == [0.5, 0.7, ""]
+    assert rows.loc[(3, "C6", "T", "LXMERT"), "no_interval"] == "one picture a word in Bx"
+    stated = plots.beside_stated(own)["here"].tolist()
+    assert stated[0] == "the first form of Experiment 3 on 13 tests is not in the run"
     with pytest.raises(ValueError, match="printed ones share no table; run the profile 'paper'"):
         plots.beside_printed(scores().assign(profile="planted"))
 
@@ -347,8 +361,6 @@ def test_what_bounds_of_p_leave_undecided_has_a_star_in_brackets_and_a_count_fro
     assert table["C3"].tolist() == ["0.50(*)"] * 3
     assert "(*) p is known by bounds only, which lie on both sides of .05" in plots.stars(rows)
     assert plots.stars(rows[~least]) == "* p < .05, texts as units"
-    unknown = rows[~least].assign(p_value=np.nan, p_low=np.nan, p_high=np.nan, domain="in domain")
-    assert plots.stars(unknown) == "* p < .05, texts as units; no p computed in domain"
     rows = rows.assign(p_low_words=0.002, p_high_words=np.where(least, 0.06, 0.003))
     counts = plots.stricter_counts(rows).iloc[0]
     # Holm takes the least p 12 times: .036 by the upper bounds of C6, .024 by all lower ones.

@@ -48,8 +48,9 @@ PAPERS = {
     "study4_captions": "zhou2022",
 }
 
-OF_ALL_TESTS = {"table1/google": 13, "table3": 155, "table4": 155, "table5": 91, "table7": 60}
-OF_OURS = {"table1/google": 4, "table3": 47, "table4": 47, "table5": 28}
+OF_ALL_TESTS = {"table1/": 17, "table3": 155, "table4": 155, "table5": 91, "table7": 60}
+OF_ALL_TESTS |= {"table6": 60}
+OF_OURS = {"table1/": 8, "table3": 47, "table4": 47, "table5": 28, "table6": 60}
 """Ours are four tests at three levels in four models, of which one cell is not printed."""
 
 NEEDED = {

@@ -60,6 +60,96 @@ def test_significant_tests_are_counted_with_what_their_bounds_allow():
     assert counts.loc["race", ["low", "high"]].notna().all()
 
 
+LEVELS = {"W": "word", "S": "sentence", "C": "contextual"}
+MODELS = {"VisualBERT": "visualbert", "ViLBERT": "vilbert", "LXMERT": "lxmert"}
+MODELS |= {"VL-BERT": "vl-bert"}
+MASKS = {"T": "words", "I": "persons"}
+
+
+def scores_as_printed(half=0.3, variant="released"):
+    """Scores whose numbers are those of Tables 3 to 6, with wide intervals over words."""
+    printed = pandas.concat([published.table("ross2021", number) for number in (3, 4, 5, 6)])
+    printed = printed.dropna(subset="effect_size")
+    masking = printed["level"].map(MASKS)
+    d = printed["effect_size"]
+    return pandas.DataFrame(
+        {
+            "model": printed["model"].map(MODELS),
+            "test": printed["test"],
+            "level": printed["level"].map(LEVELS).fillna("sentence"),
+            "statistic": "effect size",
+            "experiment": printed["experiment"].where(masking.isna(), 1),
+            "masking": masking.fillna("none"),
+            "domain": np.where(printed["source"] == "google", "out of domain", "in domain"),
+            **{"value": d, "low": d - 1, "high": d + 1},
+            **{"low_pictures": d - half, "high_pictures": d + half},
+            **{"images": "with", "variant": variant, "p_value": 0.01},
+        }
+    )
+
+
+def all_there(share=1.0):
+    return {"ross2021_images": published.table("ross2021", 1).assign(share=share)}
+
+
+def test_a_run_that_is_the_papers_to_the_last_digit_meets_every_effect_size():
+    found = reproduction.compare(scores_as_printed(), "ross2021", all_there())
+    ran = found[found["verdict"] != "not run"]
+    place = ran["id"].str.extract(r"ross2021/(table[1-6])")[0]
+    n = {"table1": 17, "table3": 155, "table4": 155, "table5": 91, "table6": 60}
+    assert place.value_counts().to_dict() == n
+    of_tables = ran[place.notna()]
+    assert of_tables[["low", "high"]].notna().all(axis=None)
+    assert set(of_tables["verdict"]) == {"met"}
+    assert found.query("verdict == 'not run'")["id"].str.contains("table[1-6]").sum() == 0
+
+
+@pytest.mark.parametrize(("share", "half", "verdict"), [(0.99, 0.3, "met"), (0.5, 0.3, "open")])
+def test_what_a_rerun_could_change_are_the_pictures_that_it_lacks(share, half, verdict):
+    """Closed form: .3 sqrt(1 - share), of pictures; the intervals over words are three times it."""
+    tables = tables_of_run("ross2021", scores_as_printed(half), all_there(share))
+    rows = tables["ross2021_effect_sizes"]
+    reach = half * np.sqrt(1 - share)
+    assert (rows["high"] - rows["effect_size"]).tolist() == pytest.approx([reach] * len(rows))
+    found = reproduction.compare(scores_as_printed(half), "ross2021", all_there(share))
+    own = found.set_index("id").loc["ross2021/table6/exp3/C6/lxmert/T", "verdict"]
+    assert own == ("met" if verdict == "met" else "cannot be said")
+
+
+def test_of_our_variant_are_the_counts_too_in_which_one_of_its_rows_is():
+    ours = scores_as_printed(variant="paper")
+    both = pandas.concat([ours, scores_as_printed().query("model == 'lxmert' and level != 'word'")])
+    tables = tables_of_run("ross2021", both, all_there())
+    assert len(tables["ross2021_effect_sizes"]) == len(ours)
+    counts = tables["ross2021_significant_counts"].query("experiment < 3")
+    found = counts.set_index(["model", "level"])["variant"].to_dict()
+    released = {key for key, variant in found.items() if variant == "released"}
+    assert released == {("LXMERT", "S"), ("LXMERT", "C")}
+
+
+def test_what_has_no_printed_table_is_kept_beside():
+    parts = [
+        grounded_scores(experiment=3, value=0.42, low=0.3, high=0.5, model="vilbert"),
+        grounded_scores(experiment=3, value=0.5, low=0.4, high=0.6, model="visualbert"),
+        grounded_scores(experiment=3, value=0.9, domain="in domain", model="vilbert"),
+        grounded_scores(experiment=2, masking="words", level="word", value=0.7, variant="paper"),
+        grounded_scores(experiment=2, masking="words", level="sentence", value=0.8),
+    ]
+    tables = tables_of_run("ross2021", pandas.concat(parts), all_there())
+    first = tables["ross2021_first_form"].groupby("model")["effect_size"].agg(["mean", "size"])
+    assert first.T.to_dict("list") == {"ViLBERT": [0.42, 13], "VisualBERT": [0.5, 13]}
+    assert set(tables["ross2021_effect_sizes"]["effect_size"]) == {0.8}
+    found = reproduction.compare(pandas.concat(parts), "ross2021", all_there()).set_index("id")
+    told = "ViLBERT 0.420, stated 0.42; VisualBERT 0.500, stated 0.467"
+    assert found.loc["ross2021/claim/37", "reason"].startswith(told)
+    assert found.loc["ross2021/claim/37", "verdict"] == "met"
+    assert found.loc["ross2021/claim/38", "verdict"] == "not met"  # 26 of 26, not 12%
+    assert found.loc["ross2021/claim/34", "verdict"] == "not run"
+    some = reproduction.compare(pandas.concat(parts), "ross2021", all_there(0.5)).set_index("id")
+    assert some.loc["ross2021/claim/37", "verdict"] == "cannot be said"
+    assert some.loc["ross2021/claim/38", "verdict"] == "cannot be said"
+
+
 def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
     """Closed form: a sample of a share f of a finite population, sqrt(1 - f)."""
     images = published.table("ross2021", 1).query("source == 'google'")

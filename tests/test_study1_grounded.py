@@ -239,6 +239,148 @@ def test_scores_without_spread_have_no_effect_size():
     assert row["numerator"] == 0
 
 
+# Intervals over pictures
+
+
+def of_pictures(rng, words=(3, 3, 2, 2, 2, 2), n=5, texts=2, d=6, told=None):
+    """Sets of words whose pictures differ; each picture goes with several texts."""
+    told = told or np.random.default_rng(7)
+    embeddings, of_word, of_picture = {}, {}, {}
+    for name, count in zip(study.SETS, words, strict=True):
+        centres = told.normal(size=(count, d))
+        pictures = np.repeat(centres, n, 0) + rng.normal(size=(count * n, d))
+        embeddings[name] = np.repeat(pictures, texts, 0) + 0.1 * np.tile(
+            told.normal(size=(texts, d)), (count * n, 1)
+        )
+        of_word[name] = np.repeat([f"{name[0]}{i}" for i in range(count)], n * texts)
+        of_picture[name] = np.repeat([f"{name}-{i}" for i in range(count * n)], texts)
+    return study.EmbeddedSets("test", "word", "none", embeddings, of_word, of_picture)
+
+
+def one_by_one(sets, experiment, counts, signs):
+    """An experiment in plain loops, each picture counted as often as told.
+
+    Experiment 3 adds up its two shifts with the signs given.
+    """
+
+    def mean(items):
+        return sum(c * v for c, v in items) / sum(c for c, _ in items)
+
+    def cosine(a, b):
+        return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+    def counted(name):
+        pictures = sets.images[name]
+        return [(counts[each], v) for each, v in zip(pictures, sets.embeddings[name], strict=True)]
+
+    def scores(target, contexts):
+        found = []
+        for count, w in counted(target):
+            near = {}
+            for kind in "AB":
+                rows = [row for context in contexts for row in counted(kind + context)]
+                near[kind] = mean([(c, cosine(w, v)) for c, v in rows])
+            found.append((count, near["A"] - near["B"]))
+        return found
+
+    def spread(items):
+        middle = mean(items)
+        squares = sum(c * (v - middle) ** 2 for c, v in items)
+        return np.sqrt(squares / (sum(c for c, _ in items) - 1))
+
+    if experiment < 3:
+        x, y = (scores(t, "xy" if experiment == 1 else t.lower()) for t in "XY")
+        return (mean(x) - mean(y)) / spread([*x, *y])
+    x, y = (scores("X", "x"), scores("X", "y")), (scores("Y", "y"), scores("Y", "x"))
+    shifts = mean(x[0]) - mean(x[1]), mean(y[0]) - mean(y[1])
+    size = 0.5 * (signs[0] * shifts[0] + signs[1] * shifts[1])
+    return size / spread([*x[0], *x[1], *y[0], *y[1]])
+
+
+@pytest.mark.parametrize("experiment", [1, 2, 3])
+def test_the_interval_over_pictures_is_that_of_draws_in_plain_loops(experiment):
+    """Of n pictures of a word n - 1 are dealt, each for n / (n - 1): Rao and Wu (1988)."""
+    sets = of_pictures(np.random.default_rng(1), n=3)
+    row = study.score(sets, experiment, 4000, p_values=False, resample="pictures")
+    rng, values = np.random.default_rng(2), []
+    once = dict.fromkeys({each for name in study.SETS for each in sets.images[name]}, 1)
+    result = sets.grounded(3)
+    signs = np.sign(
+        [
+            result.x_scores.mean() - result.x_other.mean(),
+            result.y_scores.mean() - result.y_other.mean(),
+        ]
+    )
+    d = one_by_one(sets, experiment, once, signs)
+    groups = {}
+    for name in study.SETS:
+        for picture, word in zip(sets.images[name], sets.words[name], strict=True):
+            groups.setdefault((name, word), set()).add(picture)
+    for _ in range(400):
+        counts = {}
+        for pictures in groups.values():
+            names, n = sorted(pictures), len(pictures)
+            dealt = [names[rng.integers(n)] for _ in range(n - 1)]
+            counts |= {each: dealt.count(each) * n / (n - 1) for each in names}
+        values.append(one_by_one(sets, experiment, counts, signs))
+    assert row["value"] == pytest.approx(d, abs=1e-12)
+    quantile = stats.t.ppf(0.975, len(once) - len(groups))
+    reach = quantile * np.std(values, ddof=1)
+    if experiment < 3:  # Fisher's, for a number of limited range
+        limit = np.sqrt((36 - 1) * 36 / 18**2)
+        half = reach / limit / (1 - (np.mean(values) / limit) ** 2)
+        ends = limit * np.tanh(np.arctanh(d / limit) + np.array([-half, half]))
+    else:
+        ends = [max(0, d - reach), d + reach]
+    found = [row["low_pictures"], row["high_pictures"]]
+    # Of 400 draws a standard deviation is known to 3.5%; three of these.
+    assert found == pytest.approx(ends, abs=0.11 * reach)
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert row["no_interval"] == ""
+
+
+@pytest.mark.parametrize(("experiment", "n"), [(1, 3), (2, 3), (2, 10), (3, 10)])
+def test_intervals_over_pictures_hold_the_number_of_ever_more_pictures(experiment, n):
+    """The number itself: that of 400 pictures a word, with words and texts as they are."""
+    many = of_pictures(np.random.default_rng(100), n=400, told=np.random.default_rng(8), texts=1)
+    true = study.defined_result(many, experiment).effect_size
+    rng, held = np.random.default_rng(3), 0
+    for seed in range(200):
+        sets = of_pictures(rng, n=n, told=np.random.default_rng(8), texts=1)
+        row = study.score(sets, experiment, 200, seed, p_values=False, resample="pictures")
+        held += row["low_pictures"] <= true <= row["high_pictures"]
+    assert held >= stats.binom.ppf(1e-4, 200, 0.93)
+
+
+def test_a_set_in_which_every_word_has_one_picture_has_no_interval_over_pictures():
+    sets = of_pictures(np.random.default_rng(1))
+    one = {name: np.array([f"{name}{word}" for word in sets.words[name]]) for name in ("Ay", "Bx")}
+    row = study.score(
+        replace(sets, images=sets.images | one), 2, 50, p_values=False, resample="pictures"
+    )
+    assert np.isnan([row["low_pictures"], row["high_pictures"]]).all()
+    assert row["no_interval"] == "one picture a word in Ay, Bx"
+    with pytest.raises(KeyError, match="kind of resamples"):
+        study.score(sets, 2, 50, resample="texts")
+
+
+def test_words_with_one_picture_are_drawn_with_another_of_their_set():
+    words = ["a", "a", "b", "b", "c", "d", "e"]
+    sets = {name: np.array([f"{name} {word}" for word in words]) for name in study.SETS}
+    pictures = {name: np.array([f"{name}{at}" for at in range(7)]) for name in study.SETS}
+    pictures["Ay"][:], pictures["By"][:6] = pictures["Ax"], pictures["Bx"][:6]
+    embedded = study.EmbeddedSets("C8", "word", "none", {}, sets, pictures)
+    owners, strata, alone = study._pictures(embedded)
+    assert alone == ["By"]  # its one picture that is in no other set
+    assert strata[:7] == ["X\x1fX a"] * 2 + ["X\x1fX b"] * 2 + ["X"] * 3
+    assert owners["Ax"].tolist() == owners["Ay"].tolist() == list(range(14, 21))
+    shorter = {name: each[:5] for name, each in sets.items()}
+    own = {name: np.array([f"{name}{at}" for at in range(5)]) for name in study.SETS}
+    _, strata, alone = study._pictures(study.EmbeddedSets("C6", "word", "none", {}, shorter, own))
+    assert strata[:5] == ["X\x1fX a"] * 2 + ["X\x1fX b"] * 2 + ["X\x1fX a"]
+    assert alone == []
+
+
 def test_run_names_model_revision_masking_and_images(store):
     model = models.load("visualbert", profile="planted", dose=3, seed=0)
     every = planted.planted_stimuli(["C11"], ["word", "contextual"], n_texts=1)
@@ -473,6 +615,22 @@ def test_each_model_is_scored_on_its_tests_and_one_without_any_is_left_out(relea
     alone = study.run(hashed["lxmert"], every["lxmert"], [1, 2], **settings)
     assert scores["value"].iloc[2:].tolist() == alone["value"].tolist()
     assert study.run_each({}, every).empty
+
+
+def test_no_person_is_hidden_from_visualbert_as_in_the_paper(in_paper):
+    every = study.inputs("paper")
+    hashed = {name: ByHash(name) for name in ("visualbert", "lxmert")}
+    settings = {"n_bootstrap": 20, "p_values": False, "resample": "pictures"}
+    masked = study.run_each(hashed, every, [2], ["words", "persons"], **settings)
+    assert masked[["model", "masking", "level"]].to_numpy().tolist() == [
+        ["visualbert", "words", "word"],
+        ["lxmert", "words", "word"],
+        ["lxmert", "persons", "word"],
+    ]
+    # Two words a set of targets have two pictures each, those of attributes one.
+    assert set(masked["no_interval"]) == {"one picture a word in Ax, Ay, Bx, By"}
+    assert masked["low_pictures"].isna().all()
+    assert study.run_each({"visualbert": hashed["visualbert"]}, every, [2], ["persons"]).empty
 
 
 # Words as units

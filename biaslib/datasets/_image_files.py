@@ -1,11 +1,15 @@
 """What every set of images is checked for: can they be opened, and which of them are the same."""
 
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas
+import PIL
 
-from biaslib.models.images import check_images
-from biaslib.runtime import file_sha256, progress
+from biaslib.models.images import FORMATS, ImageError, check_images, pictures
+from biaslib.runtime import Store, progress
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
@@ -27,16 +31,40 @@ def readable(there: pandas.DataFrame, where: str) -> tuple[pandas.DataFrame, lis
     list of tuple
         Severity, kind, where and what of every image that cannot be opened.
     """
-    paths = sorted(set(there["path"]))
-    unreadable = dict(check_images(paths)[["path", "problem"]].itertuples(index=False))
+    hashes, unreadable = _checked(sorted(set(there["path"])))
     damaged = there["path"].map(str).isin(unreadable)
     found = [
         ("error", "image cannot be opened", row[where], unreadable[str(row["path"])])
         for _, row in there[damaged].iterrows()
     ]
     sound = there[~damaged]
-    hashes = {path: file_sha256(path) for path in progress(sorted(set(sound["path"])), "checksums")}
     return sound.assign(sha256=sound["path"].map(hashes)), found
+
+
+def _checked(paths: Sequence[Path]) -> tuple[dict[Path, str], dict[str, str]]:
+    """Return checksums of images, and what is wrong with those that cannot be opened, by path.
+
+    The store keeps which contents Pillow could decode: these are not decoded at the next start.
+    """
+    hashes: dict[Path, str] = {}
+    for path in progress(paths, "checksums"):
+        with contextlib.suppress(ImageError, OSError):
+            hashes[path] = pictures([path]).ids[0]
+    known = list(hashes)
+
+    def opens(which: list[int]) -> np.ndarray:
+        found = np.ones((len(which), 1), dtype=np.uint8)
+        found[check_images([known[at] for at in which])["row"].to_numpy(int)] = 0
+        return found
+
+    sound: set[Path] = set()
+    if known:
+        key = {"model": "Pillow", "revision": PIL.__version__, "output": "images that open"}
+        key["formats"] = FORMATS
+        rows = Store().rows(key, list(hashes.values()), opens, shard_size=1024)
+        sound = {path for path, row in zip(known, rows[:, 0], strict=True) if row}
+    wrong = check_images([path for path in paths if path not in sound])
+    return hashes, dict(wrong[["path", "problem"]].itertuples(index=False))
 
 
 def images_in(folder) -> list:

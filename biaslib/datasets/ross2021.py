@@ -6,6 +6,7 @@ links, and one call fetches what they still give. :func:`tests_on_disk` reads th
 pictures that are there.
 """
 
+import contextlib
 import functools
 import os
 import re
@@ -37,6 +38,7 @@ __all__ = [
     "TestsOnDisk",
     "fetch_images",
     "files_of_tests",
+    "image_counts",
     "image_folder",
     "links",
     "tests_on_disk",
@@ -44,6 +46,9 @@ __all__ = [
 
 SOURCES = ("google", "coco", "concap")
 """Where images come from: Google searches, COCO, Conceptual Captions."""
+
+PRINTED_AS = {"concap": "conceptual_captions"}
+"""What the paper's tables call a source, where it is not our name."""
 
 COLUMNS = ["test", "group", "file", "url"]
 
@@ -173,6 +178,32 @@ def tests_on_disk(sources: Iterable[str | Path], names: Sequence[str]) -> TestsO
         pandas.concat(left, ignore_index=True)[LEFT] if left else NOTHING_MISSING.left,
         pandas.DataFrame(asked, columns=ASKED),
     )
+
+
+def image_counts(folder: str | Path) -> pandas.DataFrame:
+    """Return how many images the released files of each test list: *source*, *test*, *images*.
+
+    They are counted as in the paper's Table 1, from the files alone, whether an image is on this
+    disk or not: the images of each of the six sets, added up, so that one that stands in two sets
+    counts twice; of the files of a test, one for words and one for sentences, that with more. A
+    source is called as in that table. Sources and files that cannot be read are left out.
+
+    Parameters
+    ----------
+    folder
+        As of :func:`fetch_images`.
+    """
+    rows = []
+    for source in SOURCES:
+        with contextlib.suppress(DataError):
+            for path in files_of_tests(folder, source):
+                with contextlib.suppress(DataError):
+                    test = grounded_test(path)
+                    images = test.pairs.groupby("set")["image"].nunique().sum()
+                    name = TESTS.get(test.name, test.name)
+                    rows.append((PRINTED_AS.get(source, source), name, images))
+    table = pandas.DataFrame(rows, columns=["source", "test", "images"])
+    return table.groupby(["source", "test"], sort=False, as_index=False)["images"].max()
 
 
 def empty_sets(pairs: pandas.DataFrame, level: str) -> list[str]:

@@ -6,6 +6,7 @@ from biaslib.inference._bootstrap import (
     bootstrap,
     bootstrap_effect_size,
     largest_effect_size,
+    stratified_bootstrap,
 )
 from biaslib.inference._caption_bootstrap import bootstrap_c_asc, bootstrap_top_k
 from biaslib.inference._correlation import rank_correlation_interval
@@ -50,4 +51,5 @@ __all__ = [
     "rank_correlation_interval",
     "relabelled_differences",
     "sign_flip_test",
+    "stratified_bootstrap",
 ]

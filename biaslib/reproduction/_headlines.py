@@ -1,5 +1,7 @@
 """What a run says of the headline claims: those of the chapters' first screens, in plain code.
 
+Three more are sentences of Ross et al. about numbers of which the paper has no table.
+
 Each is a predicate on the run's tables that other tables fail: those of other models, groups or
 tests, and those of noise. An answer is True, False, or None where intervals leave it open.
 """
@@ -21,6 +23,19 @@ LARGE = 0.5
 
 BEYOND_CHANCE = 0.8
 """Spearman's correlation of six models that fewer than 5% of their orders exceed."""
+
+
+ALIKE = 0.7
+"""Spearman's correlation from which on effects of words and of sentences are similar."""
+
+FIRST_FORM = {"ViLBERT": 0.42, "VisualBERT": 0.467}
+"""The effect sizes that Ross et al. state of the first form of Experiment 3, in section 5."""
+
+SIGNIFICANT = 12
+"""The percentage of significant tests that they state beside."""
+
+OFF = 0.05
+"""How far a mean effect size may lie off, as a single one of the paper's tables may."""
 
 
 class MissingError(LookupError):
@@ -53,6 +68,19 @@ def above(one: Span, other: Span) -> bool | None:
     if one[0] > other[1]:
         return True
     return False if one[1] <= other[0] else None
+
+
+def near(one: Span, number: float, margin: float) -> bool | None:
+    """Return whether an interval lies within a margin about a number; None if partly.
+
+    Examples
+    --------
+    >>> near((1, 2), 1.5, 0.5), near((1, 2), 2, 0.5), near((1, 2), 3, 0.5)
+    (True, None, False)
+    """
+    if number - margin <= one[0] and one[1] <= number + margin:
+        return True
+    return False if one[0] > number + margin or one[1] < number - margin else None
 
 
 def most(share: float, parts: Iterable[bool | None]) -> bool | None:
@@ -121,6 +149,60 @@ def words_dominate(tables: Tables, scores: pandas.DataFrame):
     apart = moved[moved["T"] > 3 * moved["I"]]
     pairs = [f"{name} {row['T']:.2f} and {row['I']:.2f}" for name, row in moved.iterrows()]
     return bool(len(apart)), f"d moves without words and without people by: {'; '.join(pairs)}"
+
+
+def words_like_sentences(tables: Tables, scores: pandas.DataFrame):
+    """With an input hidden, single words give effects in much the same order as sentences."""
+    wanted = {"masking": ["words", "persons"], "variant": ["paper"], "domain": ["out of domain"]}
+    if not {*wanted, "level", "value"} <= set(scores):
+        raise MissingError("no effect sizes with an input hidden in the run")
+    rows = scores[[*wanted]].isin(wanted).all(axis=1)
+    keys = ["test", "model", "masking"]
+    wide = scores[rows].pivot_table(index=keys, columns="level", values="value")
+    both = wide.reindex(columns=["word", "sentence"]).dropna()
+    if len(both) < 39:
+        raise MissingError("fewer than 39 effects with an input hidden have both levels in the run")
+    one, two = both["word"], both["sentence"]
+    alike, apart = one.rank().corr(two.rank()), (one - two).abs().mean()
+    told = f"Spearman {alike:.2f} over {len(both)} effects, which differ by {apart:.2f} on average"
+    return bool(alike >= ALIKE), told
+
+
+def _first_form(tables: Tables) -> pandas.DataFrame:
+    rows = tables.get("ross2021_first_form", pandas.DataFrame({"model": []}))
+    rows = rows[rows["model"].isin(FIRST_FORM)]
+    if rows.empty or rows.groupby("model")["test"].nunique().reindex(list(FIRST_FORM)).min() != 13:
+        raise MissingError("the first form of Experiment 3 on 13 tests is not in the run")
+    return rows
+
+
+def first_form_sizes(tables: Tables, scores: pandas.DataFrame):
+    """The mean effect sizes of the first form of Experiment 3 are those that the paper states."""
+    rows, parts, told = _first_form(tables), [], []
+    for model, stated in FIRST_FORM.items():
+        own = rows[rows["model"] == model]
+        # The mean of the ends encloses the mean, however the numbers of a model go together.
+        low, high = (sum(ends) / len(own) for ends in zip(*spans(own, "effect_size"), strict=True))
+        parts.append(near((low, high), stated, OFF))
+        told.append(f"{model} {own['effect_size'].mean():.3f}, stated {stated}")
+    how = "mean over tests and levels, of our effect size"
+    return most(1, parts), f"{'; '.join(told)}: {how}"
+
+
+def first_form_significant(tables: Tables, scores: pandas.DataFrame):
+    """In the first form of Experiment 3 as many tests of the two models are significant."""
+    rows = _first_form(tables)
+    rows = rows[rows["p_value"].notna()]
+    if rows.empty:
+        raise MissingError("no p-value of the first form of Experiment 3 in the run")
+    bounds = (rows.get(end, rows["p_value"]) for end in ("p_high", "p_low"))
+    low, high = (100 * float((p.fillna(rows["p_value"]) < 0.05).mean()) for p in bounds)
+    part = near((low, high), SIGNIFICANT, 0.5)
+    if (rows["share"] != 1).any():  # what p-values the other pictures would give is not known
+        part = None
+    n = int((rows["p_value"] < 0.05).sum())
+    told = f"{n} of {len(rows)} tests of {' and '.join(FIRST_FORM)}, by our exchange test"
+    return part, told
 
 
 # Srinivasan and Bisk (2021): no table of the paper has these scores
@@ -215,6 +297,9 @@ Check = Callable[[Tables, pandas.DataFrame], tuple[bool | None, str]]
 HEADLINES: Mapping[str, Check] = {
     "ross2021/claim/8": words_dominate,
     "ross2021/claim/11": effects_stay,
+    "ross2021/claim/34": words_like_sentences,
+    "ross2021/claim/37": first_form_sizes,
+    "ross2021/claim/38": first_form_significant,
     "srinivasan2021/claim/2": gendered_entities,
     "hamidieh2023/claim/24": _nearest(
         {"extremist": (14, "Middle Eastern"), "terrorist": (18, "Middle Eastern")}

@@ -96,15 +96,15 @@ def _of_counts(rows: pandas.DataFrame) -> pandas.DataFrame:
 def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) -> Tables:
     rows = scores[scores["images"] == "with"] if "images" in scores else scores
     rows = rows[rows["model"].isin(MODELS) & (rows["statistic"] == "effect size")]
-    rows = rows[(rows["experiment"] < 3) | (rows["masking"] != "none")]
     rows = rows[rows["value"].notna()]
     rows = _as_published(rows)
     if rows.empty:
         return {}
     tests = published.table("ross2021", 3).drop_duplicates("test").set_index("test")
-    rows = rows[rows["test"].isin(tests.index)]
-    rows = rows[(rows["masking"] == "none") | (rows["level"] == "sentence")]
+    rows = rows[rows["test"].isin(tests.index)].reset_index(drop=True)
+    first_form = (rows["experiment"] == 3) & (rows["masking"] == "none")
     masked = rows["masking"].map(MASKS)
+    of_words = masked.notna() & (rows["level"] != "sentence")
     domain = rows.get("domain", "out of domain")
     rows = rows.assign(
         source=pandas.Series(domain, index=rows.index).map(SOURCES),
@@ -116,11 +116,16 @@ def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
         effect_size=rows["value"],
     )
     rows = rows.assign(table=np.where(rows["source"] == "google", rows["experiment"] + 2, 6))
+    if "low_pictures" in rows:
+        rows = rows.assign(low=rows["low_pictures"], high=rows["high_pictures"])
     share = _share_of_images(rows, counts.get("ross2021_images"))
     rows = shrunk(rows, share).assign(share=share)
+    printed = rows[~first_form & ~of_words].reset_index(drop=True)
+    first_form &= rows["source"] == "google"
     return {
-        "ross2021_effect_sizes": rows.reset_index(drop=True),
-        "ross2021_significant_counts": _significant(rows),
+        "ross2021_effect_sizes": printed,
+        "ross2021_significant_counts": _significant(printed),
+        "ross2021_first_form": rows[first_form].reset_index(drop=True),
     }
 
 
@@ -137,12 +142,16 @@ def _as_published(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _share_of_images(rows: pandas.DataFrame, ours: pandas.DataFrame | None) -> np.ndarray:
-    """Return which share of a test's printed number of images the run had: 0 if unknown."""
+    """Return which share of a test's printed number of images the run had: 0 if unknown.
+
+    Counts are of what the run's files list, and may tell which *share* of that was there.
+    """
     if ours is None:
         return np.zeros(len(rows))
     keys = ["source", "test"]
     both = published.table("ross2021", 1).merge(ours, on=keys, suffixes=("", "_ours"))
-    share = (both["images_ours"] / both["images"]).groupby([both[k] for k in keys]).min()
+    share = both["images_ours"] / both["images"] * both.get("share", 1.0)
+    share = share.fillna(0.0).groupby([both[k] for k in keys]).min()
     in_domain = {"LXMERT": "coco", "VisualBERT": "coco"}
     places = [
         "google" if row.source == "google" else in_domain.get(row.model, "conceptual_captions")
@@ -174,8 +183,10 @@ def _significant(rows: pandas.DataFrame) -> pandas.DataFrame:
         count = int((part["p_value"] < 0.05).sum())
         if (part["share"] != 1).any():
             low = high = np.nan
-        parts.append((*key, count, low, high, sizes[key[2]], columns[key[4]]))
-    names = ["significant", "low", "high", "total", "column"]
+        ours = "variant" in part and (part["variant"] == "paper").any()
+        variant = "paper" if ours else "released"
+        parts.append((*key, count, low, high, sizes[key[2]], columns[key[4]], variant))
+    names = ["significant", "low", "high", "total", "column", "variant"]
     table = pandas.DataFrame(parts, columns=[*keys, *names])
     return table.assign(table=7, model_inferred=table["model"])
 

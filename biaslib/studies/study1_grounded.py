@@ -2,26 +2,26 @@
 
 A test is six sets of texts with images. The profile ``planted`` takes them from a planted world,
 :func:`image_stimuli` from images on this disk; :func:`run` embeds them once for each masking and
-scores every experiment, with the p-value of the paper and with those that respect what moves
-together: the words, or the pictures.
+scores every experiment, with p-values and intervals that take texts, words or pictures as units.
 """
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
-from scipy import stats
+from scipy import sparse, stats
 
 from biaslib import datasets, inference, runtime, stimuli
 from biaslib.datasets import GroundedTest, ross2021
 from biaslib.datasets._problems import problems
 from biaslib.datasets.grounded_images import SETS
-from biaslib.metrics.association import cosines
+from biaslib.metrics.association import unit_rows
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models.images import Pictures, pictures, with_shared_regions
 from biaslib.models.stored import cached_outputs
@@ -36,6 +36,7 @@ __all__ = [
     "LEVELS",
     "MASKINGS",
     "MODELS",
+    "RESAMPLED",
     "SETS",
     "UNITS",
     "EmbeddedSets",
@@ -80,6 +81,12 @@ Such weights read regions from a file alone.
 
 UNITS = ("texts", "words")
 """What a p-value can count."""
+
+RESAMPLED = ("words", "pictures")
+"""What an interval can draw anew."""
+
+NEVER_MASKED = {"persons": ("visualbert",)}
+"""Models that the paper leaves out of a masking: VisualBERT never hid a region in its training."""
 
 FLAT = 1e-9
 """Range of scores below which they count as equal: what rounding leaves of a difference of 0."""
@@ -491,12 +498,15 @@ def run(
 def run_each(
     models: Mapping[str, Any],
     given: Inputs,
-    *which: Sequence,
+    experiments: Sequence[int] = EXPERIMENTS,
+    maskings: Sequence[str] = ("none",),
     levels: Sequence[str] = LEVELS,
     domain: str = DOMAINS[0],
     **settings: Any,
 ) -> pandas.DataFrame:
     """Score the tests of each model by :func:`run`: one table, one model after the other.
+
+    As in the paper, no person is hidden from VisualBERT (:data:`NEVER_MASKED`).
 
     Parameters
     ----------
@@ -504,8 +514,8 @@ def run_each(
         By name; those that are not given any test are left out.
     given
         The tests of each, as of :func:`inputs`.
-    *which
-        Experiments and maskings, as of :func:`run`.
+    experiments, maskings
+        As of :func:`run`.
     levels
         Those of the tests.
     domain
@@ -516,8 +526,10 @@ def run_each(
     tables = []
     for name in [name for name in given if name in models]:
         chosen = [sets for sets in given[name] if sets.level in levels]
+        hidden = [each for each in maskings if name not in NEVER_MASKED.get(each, ())]
         labels = given.labels | {"domain": domain, "model": name}
-        tables.append(run(models[name], chosen, *which, labels=labels, **settings))
+        if hidden:
+            tables.append(run(models[name], chosen, experiments, hidden, labels=labels, **settings))
     return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame()
 
 
@@ -528,6 +540,7 @@ def score(
     seed: int = 0,
     p_values: bool = True,
     units: str = "texts",
+    resample: str = "words",
 ) -> dict[str, object]:
     """Return one row of scores of an experiment.
 
@@ -545,7 +558,7 @@ def score(
     experiment
         1, 2 or 3.
     n_bootstrap
-        Resamples of target and attribute words for the interval; 0 leaves it out.
+        Resamples for the interval; 0 leaves it out.
     seed
         Of the resamples and of sampled p-values.
     p_values
@@ -553,12 +566,18 @@ def score(
     units
         What *p_value* and *n* count: ``texts``, every text with an image, as the released code
         does; or ``words``, the target words.
+    resample
+        ``words``: other words could have been chosen, and the interval is in *low* and *high*. Or
+        ``pictures``: the words are those of the paper, and a rerun has other pictures of them; the
+        interval is in *low_pictures* and *high_pictures*
+        (:func:`biaslib.inference.stratified_bootstrap`).
 
     Returns
     -------
     dict
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
-        target and attribute words resampled), *numerator* (what the effect size divides by the
+        target and attribute words resampled), or *low_pictures* and *high_pictures* with
+        *no_interval* (why they are NaN), *numerator* (what the effect size divides by the
         spread), *p_value* with *p_low*, *p_high* and *p_method*,
         *p_value_words* with *p_low_words* and *p_high_words*, *p_value_images* (NaN where a picture
         is in both target sets),
@@ -572,18 +591,22 @@ def score(
     """
     if units not in UNITS:
         raise unknown_name("kind of units", units, UNITS)
+    if resample not in RESAMPLED:
+        raise unknown_name("kind of resamples", resample, RESAMPLED)
     row = described(sets, experiment, seed)
     row["n"] = row["n_words"] if units == "words" else row["n"]
+    row |= {"value": np.nan, "low": np.nan, "high": np.nan, "numerator": 0.0}
     result = defined_result(sets, experiment)
     if result is None:
-        return row | {"value": np.nan, "numerator": 0.0, "low": np.nan, "high": np.nan}
-    low = high = np.nan
-    if n_bootstrap and experiment == 3:
-        low, high = _interval_of_size(sets, result, n_bootstrap, seed)
+        return row
+    row |= {"value": result.effect_size, "numerator": numerator(result)}
+    if n_bootstrap and resample == "pictures":
+        row |= interval_of_pictures(sets, experiment, n_bootstrap, seed)
+    elif n_bootstrap and experiment == 3:
+        row["low"], row["high"] = _interval_of_size(sets, result, n_bootstrap, seed)
     elif n_bootstrap:
         interval = resampled(sets, experiment, _words(sets), n_bootstrap, seed)
-        low, high = interval.low, interval.high
-    row |= {"value": result.effect_size, "low": low, "high": high, "numerator": numerator(result)}
+        row |= {"low": interval.low, "high": interval.high}
     if not p_values:
         return row
     if experiment == 3:
@@ -710,44 +733,63 @@ def resampled(
     Of Experiment 3 that of the two signed shifts that it adds up, not divided by a spread.
     """
     sizes, owners = units
-    near = {
-        target + name: cosines(sets.embeddings[target], sets.embeddings[name])
-        for target in "XY"
-        for name in SETS[2:]
-    }
+    scores = _scorer(sets, owners, sum(sizes))
 
     def statistic(*drawn: np.ndarray) -> np.ndarray:
-        every = np.concatenate(drawn)
-        weights = {name: every[owners[name]] for name in SETS}
+        weights = np.concatenate(drawn)
         if experiment < 3:
-            contexts = ("xy", "xy") if experiment == 1 else ("x", "y")
-            return _weighted_effect_size(near, weights, *contexts)
-        x = [_mean(_scores(near, weights, "X", context), weights["X"]) for context in "xy"]
-        y = [_mean(_scores(near, weights, "Y", context), weights["Y"]) for context in "yx"]
-        return np.stack([x[0] - x[1], y[0] - y[1]], axis=1)
+            return _weighted_effect_size(scores, owners, weights, experiment)
+        return np.stack(_weighted_shifts(scores, owners, weights)[0], axis=1)
 
-    n_targets = [len(sets.embeddings[target]) for target in "XY"]
-    limit = inference.largest_effect_size(*n_targets) if experiment < 3 else None
+    limit = _largest(sets) if experiment < 3 else None
     return inference.bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=seed)
 
 
-def _scores(near: dict, weights: dict, target: str, contexts: str) -> np.ndarray:
-    """Return s(w, A, B) of a target set's rows, attributes counted as weights say: (n, r)."""
-    a, b = (
-        sum(near[target + kind + of] @ weights[kind + of] for of in contexts)
-        / sum(weights[kind + of].sum(0) for of in contexts)
-        for kind in "AB"
-    )
-    return a - b
+Scorer = Callable[[np.ndarray, str, str], np.ndarray]
+"""Takes weights of units, (n, r), a target set and contexts of attributes; returns s(w, A, B) of
+the targets with each attribute counted as often as its unit: (n_targets, r)."""
 
 
-def _weighted_effect_size(near: dict, weights: dict, of_x: str, of_y: str) -> np.ndarray:
-    """Return equation 3 with every row counted as weights say, NaN where the spread is 0: (r,)."""
-    x, y = _scores(near, weights, "X", of_x), _scores(near, weights, "Y", of_y)
-    values, counts = np.concatenate([x, y]), np.concatenate([weights["X"], weights["Y"]])
+def _scorer(sets: EmbeddedSets, owners: dict[str, np.ndarray], n_units: int) -> Scorer:
+    vectors = dict(zip(SETS, unit_rows(**sets.embeddings), strict=True))
+    sums = {}
+    for name in SETS[2:]:
+        rows = np.arange(len(owners[name]))
+        of_unit = sparse.csr_array((np.ones(len(rows)), (owners[name], rows)), (n_units, len(rows)))
+        sums[name] = np.column_stack([of_unit @ vectors[name], of_unit.sum(axis=1)])
+
+    def scores(weights: np.ndarray, target: str, contexts: str) -> np.ndarray:
+        a, b = (weights.T @ sum(sums[kind + of] for of in contexts) for kind in "AB")
+        return vectors[target] @ (a[:, :-1] / a[:, -1:] - b[:, :-1] / b[:, -1:]).T
+
+    return scores
+
+
+def _weighted_effect_size(scores: Scorer, owners, weights, experiment: int) -> np.ndarray:
+    """Return equation 3 with every unit counted as weights say, NaN where the spread is 0: (r,)."""
+    of_x, of_y = ("xy", "xy") if experiment == 1 else ("x", "y")
+    x, y = scores(weights, "X", of_x), scores(weights, "Y", of_y)
+    of = [weights[owners[target]] for target in "XY"]
+    return (_mean(x, of[0]) - _mean(y, of[1])) / _spread([x, y], of)
+
+
+def _weighted_shifts(scores: Scorer, owners, weights) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the two signed shifts of Experiment 3, and the spread of its scores: (r,) each."""
+    x, y = ([scores(weights, target, of) for of in "xy"] for target in "XY")
+    of_x, of_y = (weights[owners[target]] for target in "XY")
+    shifts = [_mean(x[0], of_x) - _mean(x[1], of_x), _mean(y[1], of_y) - _mean(y[0], of_y)]
+    return shifts, _spread([*x, *y], [of_x, of_x, of_y, of_y])
+
+
+def _largest(sets: EmbeddedSets) -> np.ndarray:
+    return inference.largest_effect_size(*(len(sets.embeddings[target]) for target in "XY"))
+
+
+def _spread(scores: list[np.ndarray], weights: list[np.ndarray]) -> np.ndarray:
+    """Return the standard deviation of scores counted as weights say, NaN where it is 0: (r,)."""
+    values, counts = np.concatenate(scores), np.concatenate(weights)
     variance = (counts * (values - _mean(values, counts)) ** 2).sum(0) / (counts.sum(0) - 1)
-    spread = np.sqrt(np.where(variance > 1e-24, variance, np.nan))
-    return (_mean(x, weights["X"]) - _mean(y, weights["Y"])) / spread
+    return np.sqrt(np.where(variance > 1e-24, variance, np.nan))
 
 
 def _mean(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -793,3 +835,61 @@ def _interval_of_size(
     wider = np.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
     reach = wider * np.quantile(away, 0.95)
     return max(0.0, float(result.effect_size - reach)), float(result.effect_size + reach)
+
+
+def interval_of_pictures(
+    sets: EmbeddedSets, experiment: int, n_resamples: int, seed: int
+) -> dict[str, object]:
+    """Return *low_pictures*, *high_pictures* and *no_interval*, why they are NaN.
+
+    What could change a number in a rerun is pictures: the words are the paper's. The pictures of
+    each word and set are drawn anew among themselves, each with all its texts
+    (:func:`biaslib.inference.stratified_bootstrap`). A picture that stands in several sets counts
+    to the first. Words that have one picture in a set are drawn with one another, which makes the
+    interval somewhat too wide; of a set in which all words have one there is no interval.
+    Experiment 3's is that of the two shifts with the signs that they have, and ends at 0.
+    """
+    owners, strata, alone = _pictures(sets)
+    if alone:
+        told = f"one picture a word in {', '.join(alone)}"
+        return {"low_pictures": np.nan, "high_pictures": np.nan, "no_interval": told}
+    scores = _scorer(sets, owners, len(strata))
+    shifts, _ = _weighted_shifts(scores, owners, np.ones((len(strata), 1)))
+    signs = np.sign(np.ravel(shifts))
+
+    def statistic(weights: np.ndarray) -> np.ndarray:
+        if experiment < 3:
+            return _weighted_effect_size(scores, owners, weights, experiment)
+        shifts, spread = _weighted_shifts(scores, owners, weights)
+        return 0.5 * (signs @ shifts) / spread
+
+    limit = _largest(sets) if experiment < 3 else None
+    found = inference.stratified_bootstrap(statistic, strata, n_resamples, seed, limit)
+    low = found.low if experiment < 3 else max(0.0, found.low)
+    return {"low_pictures": low, "high_pictures": found.high, "no_interval": ""}
+
+
+def _pictures(sets: EmbeddedSets) -> tuple[dict[str, np.ndarray], list[str], list[str]]:
+    """Return the number of each row's picture, the stratum of each picture, and sets without any.
+
+    A stratum is a set with the words of a picture in it; the sets without strata are those of which
+    every word has one picture.
+    """
+    places: dict[Any, tuple[str, set]] = {}
+    for name in SETS:
+        for picture, word in zip(sets.images[name], sets.words[name], strict=True):
+            first, words = places.setdefault(picture, (name, set()))
+            if first == name:
+                words.add(word)
+    strata = [(name, *sorted(words)) for name, words in places.values()]
+    n = Counter(strata)
+    alone = {name for name, *_ in n if max(n[each] for each in n if each[0] == name) == 1}
+    strata = [each if n[each] > 1 else each[:1] for each in strata]
+    for name, *_ in [each for each, count in Counter(strata).items() if count == 1]:
+        others = [each for each in n if each[0] == name and n[each] > 1]
+        if others:
+            nearest = min(others, key=n.get)
+            strata = [nearest if each == (name,) else each for each in strata]
+    at = {picture: number for number, picture in enumerate(places)}
+    owners = {name: np.array([at[each] for each in sets.images[name]]) for name in SETS}
+    return owners, ["\x1f".join(each) for each in strata], sorted(alone)
