@@ -1,25 +1,32 @@
 """Figures, tables, the panel and the checks of the chapter on grounded association tests."""
 
-import math
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas
 
 from biaslib import inference, published, reproduction, runtime, stimuli
 from biaslib.datasets import ross2021
-from biaslib.display._style import COLOURS, dots, marked, subplots
-from biaslib.display._tables import Table, problem_table
-from biaslib.display._tables import table as table_of
-from biaslib.display._text import listed as listed  # A notebook takes it from here.
-from biaslib.display._text import p_text, signed
+from biaslib.display import (
+    COLOURS,
+    Folded,
+    Table,
+    dots,
+    fold,
+    marked,
+    p_text,
+    problem_table,
+    signed,
+    subplots,
+)
+from biaslib.display import figure as figure_of
+from biaslib.display import table as table_of
 from biaslib.metrics.association import association
 from biaslib.studies import study1_grounded as study
 from companion._check import SAMPLED, Check, items_of, judge_function, values_of
 from companion._drawing import Drawing, steps
 from companion._explorer import Panel
-from companion._shared import LEVEL, TESTS, require_paper, undecided
+from companion._shared import LEVEL, TESTS, emoji_on_white, require_paper, undecided
 
 NAMES = {
     "visualbert": "VisualBERT",
@@ -98,44 +105,50 @@ def set_table(name: str) -> pandas.DataFrame:
 
 
 COMPARED = {
-    "Experiment 1\neach group with all pictures": [("X", "xy", "C0"), ("Y", "xy", "C1")],
-    "Experiment 2\neach group with its own": [("X", "x", "C0"), ("Y", "y", "C1")],
-    "Experiment 3\nown against exchanged": [
+    "Experiment 1\nall pictures": [("X", "xy", "C0"), ("Y", "xy", "C1")],
+    "Experiment 2\nthose of the own": [("X", "x", "C0"), ("Y", "y", "C1")],
+    "Experiment 3\nown, exchanged": [
         *[("X", "x", "C0"), ("Y", "y", "C1")],
         *[("X", "y", "C0"), ("Y", "x", "C1")],
     ],
 }
 
 
-def six_sets_figure(name: str = "occupation-gender"):
-    """Draw the six sets of a test, and which of them each experiment compares."""
-    labels = stimuli.association_test(name).labels
-    said = {target: textwrap.fill(labels[target], 12) for target in "XY"}
-    for group in "xy":
-        people = labels[group.upper()].removeprefix("names of ")
-        for kind in "AB":
-            said[f"{kind}{group}"] = f"{textwrap.fill(labels[kind], 22)}\nwith pictures of {people}"
-    figure, axes = subplots(2, 1, height=3.7, gridspec_kw={"height_ratios": [1.2, 1]})
-    _boxes(axes[0], said)
-    axes[1].axis("off")
-    for place, (title, pairs) in enumerate(COMPARED.items()):
-        small = axes[1].inset_axes((0.34 * place, 0, 0.31, 0.8))
-        _boxes(small, dict.fromkeys(said, ""))
-        small.set_title(title, fontsize=9)
+SHOWN_SETS = {
+    **{"X": ("man", "1f468"), "Y": ("woman", "1f469")},
+    **{"Ax": ("lawyer", "1f468-200d-2696-fe0f"), "Ay": ("lawyer", "1f469-200d-2696-fe0f")},
+    **{"Bx": ("teacher", "1f468-200d-1f3eb"), "By": ("teacher", "1f469-200d-1f3eb")},
+}
+"""A word of each set, and the code point of an emoji that stands in for its picture."""
+
+
+def six_sets_figure():
+    """Draw a word with its picture for each of the six sets, and what each experiment compares."""
+    figure, axes = subplots(3, 3, height=4.6, width=4.8, height_ratios=[1, 1, 0.9])
+    figure.set_facecolor("white")
+    for place, name in zip(axes.flat, ("X", "Ax", "Bx", "Y", "Ay", "By"), strict=False):
+        word, code = SHOWN_SETS[name]
+        place.imshow(emoji_on_white(code), interpolation="lanczos")
+        place.set(xticks=(), yticks=())
+        place.set_title(f"{name}: {word}", fontsize=10)
+        colour = "C0" if name in ("X", "Ax", "Bx") else "C1"
+        place.spines[:].set(visible=True, color=colour, linewidth=1.6)
+    for place, (title, pairs) in zip(axes[2], COMPARED.items(), strict=True):
+        _boxes(place)
+        place.set_title(title, fontsize=8.5)
         for number, (target, groups, colour) in enumerate(pairs):
             for group in groups:
-                _arrow(small, target, group, colour, dashed=number > 1)
+                _arrow(place, target, group, colour, dashed=number > 1)
     return figure
 
 
-def _boxes(axes, said: dict[str, str]) -> None:
+def _boxes(axes) -> None:
     axes.axis("off")
     axes.set(xlim=(0, 6), ylim=(-0.5, 1.5))
     for key, (x, y) in PLACES_OF_SETS.items():
         colour = "C0" if key in ("X", "Ax", "Bx") else "C1"
-        box = {"boxstyle": "round,pad=0.35", "facecolor": "none", "edgecolor": colour, "lw": 1.6}
-        text = f"{key}\n{said[key]}" if said[key] else key
-        axes.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box, zorder=3)
+        box = {"boxstyle": "round,pad=0.3", "facecolor": "none", "edgecolor": colour, "lw": 1.4}
+        axes.text(x, y, key, ha="center", va="center", fontsize=8, bbox=box, zorder=3)
 
 
 def _arrow(axes, target: str, group: str, colour: str, dashed: bool) -> None:
@@ -144,6 +157,48 @@ def _arrow(axes, target: str, group: str, colour: str, dashed: bool) -> None:
     line = {"arrowstyle": "->", "color": colour, "lw": 1.6, "ls": "--" if dashed else "-"}
     shift = 0.06 if target == "X" else -0.06
     axes.annotate("", (2.35, end + shift), (1.1, start + shift), arrowprops=line)
+
+
+ARCS = {"X": 1.0, "Y": 1.0, "Ax": 0.8, "Ay": 0.6, "Bx": 0.8, "By": 0.6}
+"""How far from the centre :func:`circle_figure` draws each set."""
+
+CIRCLE_WORDS = {
+    "X": ("man", "boy", "brother", "he"),
+    "Y": ("woman", "girl", "sister", "she"),
+    "A": ("lawyer", "judge"),
+    "B": ("teacher", "nurse"),
+}
+"""The words of the made-up embeddings."""
+
+
+def circle_figure(degrees: Mapping[str, Sequence[float]]):
+    """Draw embeddings as angles of a quarter circle, an arc for each pair of sets."""
+    figure, axes = subplots(height=4.4, width=4.6, subplot_kw={"projection": "polar"})
+    for name, angles in degrees.items():
+        colour, mark = ("C0", "C1")[name in ("Y", "Ay", "By")], "o" if name in "XY" else "D"
+        radians, radius = np.radians(angles), ARCS[name]
+        axes.plot(radians, [radius] * len(angles), mark, color=colour)
+        for angle, word in zip(radians, _circle_words(name), strict=True):
+            far = radius + (0.04 if name in "XY" else -0.03)
+            place = {"ha": "left", "va": "center"} if name in "XY" else {"ha": "right", "va": "top"}
+            axes.text(angle, far, word, fontsize=8.5, **place)
+    axes.set(thetamin=0, thetamax=90, rticks=[0.6, 0.8, 1.0], yticklabels=[], rlim=(0, 1.25))
+    axes.set_thetagrids([0, 30, 60, 90])
+    return figure
+
+
+def _circle_words(name: str) -> tuple[str, ...]:
+    return CIRCLE_WORDS[name[0]]
+
+
+def circle_table(degrees: Mapping[str, Sequence[float]]) -> pandas.DataFrame:
+    """Return what :func:`circle_figure` draws."""
+    rows = [
+        (name, word, angle)
+        for name, angles in degrees.items()
+        for word, angle in zip(_circle_words(name), angles, strict=True)
+    ]
+    return pandas.DataFrame(rows, columns=["set", "word", "degrees"])
 
 
 # The twelve embeddings of Table 2
@@ -170,25 +225,6 @@ def twelve_embeddings() -> dict[int, np.ndarray]:
 
 
 # What is missing
-
-
-def left_sentence(inputs: study.Inputs) -> str:
-    """Return how many of the images are there, and which tests are not run."""
-    if inputs.asked.empty:
-        (images,) = {
-            id(sets.images): sets.images for each in inputs.values() for sets in each
-        }.values()
-        return f"No image is missing: all {len(set(images.ids)):,} are drawn by the package."
-    left, n = inputs.left["images_left"].sum(), inputs.left["n_images"].sum()
-    run = (inputs.asked["outcome"] == "run").sum()
-    uneven = (inputs.problems["kind"] == "sets are unbalanced").sum()
-    without = [NAMES[name] for name in study.MODELS if name not in inputs]
-    told = f" Without any test: {', '.join(without)}." if without else ""
-    return (
-        f"Of {len(inputs.asked)} tests asked for, counted by source and level, {run} are run. "
-        f"Counted by file and set, {left:,} of {n:,} images are there and can be opened. "
-        f"Pairs of sets that are compared although they are unbalanced: {uneven}.{told}"
-    )
 
 
 def asked_table(asked: pandas.DataFrame) -> pandas.DataFrame:
@@ -400,26 +436,6 @@ def _significant(lows: Sequence[float], highs: Sequence[float]) -> int | str:
     return least if least == most else f"{least} to {most}"
 
 
-def _in_both_domains(scores: pandas.DataFrame) -> pandas.DataFrame:
-    rows = scores[(scores["masking"] == "none") & (scores["experiment"] < 3)]
-    sides = rows.groupby(["model", "test", "experiment", "level"])["domain"].transform("nunique")
-    return rows[sides == len(study.DOMAINS)]
-
-
-def domain_sentence(scores: pandas.DataFrame) -> str:
-    """Return the mean absolute effect size on either side, of what is compared."""
-    rows = _in_both_domains(scores)
-    if rows.empty:
-        return "No test has images both in and out of domain; there is nothing to compare."
-    size = rows["value"].abs().groupby(rows["domain"]).mean()
-    out, own = (f"{size[domain]:.2f}" for domain in study.DOMAINS)
-    return (
-        f"Over the {len(rows) // 2} effect sizes that exist both in and out of domain, of "
-        f"{' and '.join(rows['test'].unique())}, the mean absolute size is {out} out of domain "
-        f"and {own} in domain."
-    )
-
-
 MASKED = {"none": "", "words": ", words hidden", "persons": ", people hidden"}
 
 
@@ -466,71 +482,11 @@ def printed_effects() -> pandas.DataFrame:
     return wide.reset_index()
 
 
-def printed_significant() -> pandas.DataFrame:
-    """Return how many tests Table 7 counts as significant: *what*, *significant*, *total*."""
-    table = published.table("ross2021", 7).dropna(subset=["significant"])
-    masks = {"T": "words hidden", "I": "people hidden"}
-    what = table["level"].map(masks).fillna("Experiment " + table["experiment"].astype(str))
-    found = table.assign(what=what).groupby("what", sort=False)[["significant", "total"]].sum()
-    return found.astype(int).reset_index()
-
-
 def printed_sizes() -> pandas.DataFrame:
     """Return the printed effect sizes of Experiments 1 and 2 with *size*, their absolute values."""
     every = pandas.concat([published.table("ross2021", number) for number in (3, 4, 6)])
     rows = every[every["level"].isin(list(LETTERS)) & every["effect_size"].notna()]
     return rows.assign(size=rows["effect_size"].abs())
-
-
-def headlines() -> dict[str, object]:
-    """Return what the paper's tables amount to, for the sentences on what was found.
-
-    ``first``, ``second``, ``words`` and ``persons`` are rows of :func:`printed_significant`;
-    ``size`` the mean absolute effect size by experiment, Google's images, and ``effects`` how many
-    are printed, which leaves out a dash that Table 7 counts; ``out`` and ``own`` those
-    of the tests that Table 6 has as well, out of domain and in domain; ``images`` the images that
-    Table 1 lists by source; ``levels`` the significant tests of Experiment 1 by level, of
-    ``a_level`` each; ``least`` those of the model that has fewest, of ``a_model``; ``fewest`` and
-    ``most`` those of a model with words hidden.
-    """
-    counts = printed_significant().set_index("what").to_dict("index")
-    sizes = printed_sizes()
-    google = sizes["source"] == "google"
-    shared = sizes["test"].isin(sizes.loc[~google, "test"])
-    table = published.table("ross2021", 7)
-    first = table[table["experiment"] == 1].groupby("level", sort=False)["significant"].sum()
-    hidden = table[table["level"] == "T"].dropna(subset=["significant"])
-    by_column = hidden.groupby("column")["significant"].sum()
-    images = published.table("ross2021", 1).groupby("source", sort=False)["images"].sum()
-    return {
-        "first": counts["Experiment 1"],
-        "second": counts["Experiment 2"],
-        "words": counts["words hidden"],
-        "persons": counts["people hidden"],
-        "size": sizes[google].groupby("experiment")["size"].mean().to_dict(),
-        "effects": sizes[google].groupby("experiment")["size"].size().to_dict(),
-        "out": sizes.loc[google & shared, "size"].mean(),
-        "own": sizes.loc[~google, "size"].mean(),
-        "levels": {LETTERS[letter]: int(n) for letter, n in first.items()},
-        "a_level": int(table.query("experiment == 1 and level == 'W'")["total"].sum()),
-        "least": int(table[table["experiment"] == 1].groupby("column")["significant"].sum().min()),
-        "a_model": counts["Experiment 1"]["total"] // len(study.MODELS),
-        "fewest": int(by_column.min()),
-        "most": int(by_column.max()),
-        "images": images.to_dict(),
-    }
-
-
-def leaning(tests: str | Sequence[str], experiment: int = 1) -> str:
-    """Return how many printed effect sizes of tests are positive, and their mean, for a sentence.
-
-    >>> leaning("DB-competent-race")
-    '12 of 12 effects are positive, with a mean d of 1.22'
-    """
-    names = [tests] if isinstance(tests, str) else list(tests)
-    sizes = printed_sizes().query("source == 'google' and experiment == @experiment")
-    d = sizes.loc[sizes["test"].isin(names), "effect_size"]
-    return f"{(d > 0).sum()} of {len(d)} effects are positive, with a mean d of {signed(d.mean())}"
 
 
 def printed_effects_figure():
@@ -617,7 +573,7 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
     """Draw effect sizes of all tests, a mark a model; filled where p of texts is below .05."""
     rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
     names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
-    figure, axes = subplots(height=0.27 * len(names) + 1.3)
+    figure, axes = subplots(height=0.27 * len(names) + 1.3, width=5.2)
     for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
         heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
         colour, mark = COLOURS[number], MARKS[number % len(MARKS)]
@@ -625,31 +581,70 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
         dots(axes, heights, part, colour, mark, name, part["p_value"] < 0.05)
     axes.axvline(0, color="0.35", linewidth=1)
     axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
-    axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return marked(figure, profile_of(scores))
 
 
-def exact_text(p_value: float, n_x: int, n_y: int) -> str:
-    """Return an exact p-value of a relabelling for a sentence: whether it could be smaller.
+# The run
 
-    >>> exact_text(1 / 12_870, 8, 8), exact_text(0.25, 8, 8)
-    ('0.00008 (1 in 12,870, the smallest possible)', '0.25000')
+
+def results(
+    scores: pandas.DataFrame,
+    drawn: pandas.DataFrame,
+    every: pandas.DataFrame,
+    looked_up: pandas.DataFrame,
+    alone: pandas.DataFrame,
+) -> Folded:
+    """Return what a run has to show, in the order of the paper, behind one line.
+
+    Parameters
+    ----------
+    scores
+        Of the three experiments, out of domain.
+    drawn
+        Experiment 1 at sentence level, with intervals over words.
+    every
+        *scores*, and those with an input hidden.
+    looked_up
+        *every*, and those in domain.
+    alone
+        Of the model that reads the same texts without pictures.
     """
-    n = math.comb(n_x + n_y, n_x)
-    least = f" (1 in {n:,}, the smallest possible)" if math.isclose(n * p_value, 1) else ""
-    return f"{p_value:.5f}{least}"
+    planted = profile_of(scores) == "planted"
+    line = "The run's tables and figures"
+    if planted:
+        line = "A toy's numbers, to show the form of the tables and figures"
+    shown = figure_of(
+        effects_figure(with_intervals(scores, drawn)),
+        "Effect sizes of Experiment 1 at sentence level, one mark for each model, with 95% "
+        "intervals that resample target and attribute words. Filled: one-sided p below .05 with "
+        "every text and its image as a unit, as in the released code.",
+        name="fig-grounded-effects",
+        alt="Dot plot with a row for each of thirteen tests and up to four marks with intervals "
+        "in each. Many marks right of zero are filled, none left of it.",
+        table=table_of(
+            score_table(looked_up),
+            f"All effect sizes of this run; {stars(looked_up)}.{mark(looked_up)}",
+        ),
+    )
+    stricter = "Significant tests, all models and levels, under stricter rules; Experiment 3 has "
+    stricter += f"attribute words as units throughout.{mark(scores)}"
+    means = f"Mean absolute effect size by experiment, and of text alone.{mark(scores)}"
+    return fold(
+        line,
+        shown,
+        table_of(stricter_counts(every), stricter),
+        table_of(mean_sizes(looked_up, alone), means, decimals=2),
+    )
 
 
-def power_text(value: float) -> str:
-    """Return a small number for a sentence, as Markdown with a power of ten.
-
-    >>> power_text(3.2e-14), power_text(0.01234)
-    ('$3 \\\\cdot 10^{-14}$', '0.0123')
-    """
-    if value == 0 or abs(value) >= 1e-3:
-        return f"{value:.3g}"
-    digits, _, power = f"{value:.0e}".partition("e")
-    return rf"${digits} \cdot 10^{{{int(power)}}}$"
+def mean_sizes(looked_up: pandas.DataFrame, alone: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the mean absolute effect size by run and domain, and of text alone, with n."""
+    parts = looked_up.assign(run=_runs(looked_up), size=looked_up["value"].abs())
+    found = parts.groupby(["run", "domain"], sort=False)["size"].agg(["mean", "size"])
+    text = ("Experiment 1, text alone", "no pictures", alone["value"].abs().mean(), len(alone))
+    rows = [*found.reset_index().itertuples(index=False, name=None), text]
+    return pandas.DataFrame(rows, columns=["run", "pictures", "mean |d|", "n"])
 
 
 # The panel

@@ -317,19 +317,6 @@ def test_printed_tables_are_those_that_were_transcribed():
     assert len(table) == 39
 
 
-def test_headlines_are_what_the_printed_tables_add_up_to():
-    found = plots.headlines()
-    counts = [tuple(found[key].values()) for key in ("first", "second", "words", "persons")]
-    assert counts == [(83, 156), (84, 156), (15, 39), (20, 39)]
-    assert [round(found["size"][experiment], 3) for experiment in (1, 2)] == [0.634, 0.780]
-    assert found["effects"] == {1: 155, 2: 155}
-    assert (round(found["out"], 3), round(found["own"], 3)) == (0.751, 0.665)
-    assert found["levels"] == {"word": 23, "sentence": 24, "contextual": 36}
-    assert (found["a_level"], found["a_model"], found["least"]) == (52, 39, 17)
-    assert (found["fewest"], found["most"]) == (1, 8)
-    assert found["images"] == {"google": 10_584, "coco": 483, "conceptual_captions": 374}
-
-
 def test_the_tests_are_named_with_what_they_compare_and_their_images():
     table = plots.test_table().set_index("test")
     assert table["images"].sum() == 10_584

@@ -102,12 +102,8 @@ def test_the_sample_of_study_1_has_pictures_of_both_domains_and_lacks_some(insid
     for every in (out["lxmert"], own["lxmert"], own["vilbert"]):
         assert {sets.test for sets in every} == {"C6", "C8"}
     assert (out.left["share"] < 1).any()
-    assert plots.left_sentence(out).startswith(
-        "Of 6 tests asked for, counted by source and level, 6"
-    )
-    assert plots.left_sentence(own).startswith(
-        "Of 12 tests asked for, counted by source and level, 10"
-    )
+    assert out.asked["outcome"].tolist() == ["run"] * 6
+    assert (len(own.asked), (own.asked["outcome"] == "run").sum()) == (12, 10)
     shown = plots.left_table(out.left).set_index("file")["run at"]
     assert shown["weat6.jsonl"] == "word"
     assert shown["sent-weat6.jsonl"] == "sentence, contextual"

@@ -146,7 +146,6 @@ CRITERIA = {".05", "0.05", ".001", "5%", "95%", "50%"}
 
 TYPED = {
     "foundations": {"0.01"},  # a difference made up to show what d does with it
-    "study1_grounded": {"4.1", "4.3"},  # sections of the paper
     "planted_study2_masked": {".9", ".8"},  # targets, set before the run
     # Printed ones, which tests/test_typed_numbers.py compares.
     "study2_masked": {"0.084", "0.067"},
