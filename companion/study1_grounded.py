@@ -649,6 +649,24 @@ def mean_sizes(looked_up: pandas.DataFrame, alone: pandas.DataFrame) -> pandas.D
 
 # The panel
 
+SINGLE = ("occupation-gender", "C6", "C8", "ABW")
+"""The tests of the panel."""
+
+
+def single_tests(encoders: Mapping, inputs: study.Inputs, scores: pandas.DataFrame) -> Folded:
+    """Return the panel of :data:`SINGLE`, folded."""
+    shown = {}
+    for name, every in inputs.items():
+        kept = sorted((each for each in every if each.test in SINGLE), key=_place_of_test)
+        shown[name] = study.embed(encoders[name], kept)
+    return fold(
+        "Look at single tests: the score of each word, the null, and p", panel(shown, scores)
+    )
+
+
+def _place_of_test(sets: study.GroundedStimuli) -> int:
+    return SINGLE.index(sets.test)
+
 
 def panel(embedded: dict[str, Sequence[study.EmbeddedSets]], scores: pandas.DataFrame) -> Panel:
     """Return the panel: test, model, level and experiment; two clouds, effect size, null and p.

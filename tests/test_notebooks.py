@@ -21,7 +21,7 @@ HIDDEN = {
     "planted_study4_captions": 3,
     "planted_world": 4,
     "published_numbers": 2,
-    "study1_grounded": 6,
+    "study1_grounded": 5,
     "study2_masked": 4,
     "study3_clip_audit": 9,
     "study4_captions": 3,
