@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 from PIL import Image
@@ -17,6 +18,7 @@ import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
 from biaslib.models.images import WithRegions
+from biaslib.reproduction._run_tables import shrunk
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs import study1_grounded as planted
 
@@ -350,6 +352,31 @@ def test_intervals_over_pictures_hold_the_number_of_ever_more_pictures(experimen
         row = study.score(sets, experiment, 200, seed, p_values=False, resample="pictures")
         held += row["low_pictures"] <= true <= row["high_pictures"]
     assert held >= stats.binom.ppf(1e-4, 200, 0.93)
+
+
+@pytest.mark.parametrize("experiment", [1, 2])
+def test_an_interval_on_some_of_the_pictures_holds_the_number_of_all_of_them(experiment):
+    """Of ten pictures a word six are there, and the interval shrinks by sqrt(1 - .6)."""
+    whole = of_pictures(np.random.default_rng(4), n=10, texts=1)
+    of_all = study.defined_result(whole, experiment).effect_size
+    rng, rows = np.random.default_rng(5), []
+    for seed in range(200):
+        kept = {
+            name: np.concatenate(
+                [rng.permutation(np.flatnonzero(words == word))[:6] for word in np.unique(words)]
+            )
+            for name, words in whole.words.items()
+        }
+        parts = [
+            {name: each[kept[name]] for name, each in column.items()}
+            for column in (whole.embeddings, whole.words, whole.images)
+        ]
+        some = study.EmbeddedSets("test", "word", "none", *parts)
+        rows.append(study.score(some, experiment, 200, seed, False, resample="pictures"))
+    ends = pandas.DataFrame(rows).drop(columns=["low", "high"])
+    ends = shrunk(ends.rename(columns={"low_pictures": "low", "high_pictures": "high"}), 0.6)
+    held = ((ends["low"] <= of_all) & (of_all <= ends["high"])).sum()
+    assert stats.binom.ppf(1e-4, 200, 0.93) <= held < 200
 
 
 def test_a_set_in_which_every_word_has_one_picture_has_no_interval_over_pictures():
