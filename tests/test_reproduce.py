@@ -1,0 +1,115 @@
+"""Study 3 from nothing to a record in one command, on a model hub on this machine."""
+
+from pathlib import Path
+
+import pandas
+import pytest
+from support import rehearsal_clip_audit, repositories
+from support.hub import instead_of_the_real_one
+
+from biaslib import reproduction
+from biaslib.__main__ import main
+from biaslib.models.downloads import fetch_data
+from biaslib.models.errors import CheckpointError
+
+FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
+PORTRAITS = "0.25/train-*"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """Both data sets in the publishers' formats, and OpenCLIP's repository with random weights."""
+    folder = tmp_path_factory.mktemp("repositories")
+    rehearsal_clip_audit.write_parquet(folder / FAIRFACE)
+    (folder / FAIRFACE / "0.25" / "validation-00000-of-00001.parquet").write_bytes(b"not asked for")
+    corpus = rehearsal_clip_audit.write_corpus(folder / COYO / "data")
+    (corpus / "part-00000.parquet").rename(corpus / "part-00000-17da-c000.snappy.parquet")
+    (corpus / "part-00001-17da-c000.snappy.parquet").write_bytes(b"not asked for")
+    repositories.build_all(folder)
+    return folder
+
+
+@pytest.fixture
+def hub(repository, tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("BIASLIB_PRECISION", "")
+    monkeypatch.chdir(tmp_path)
+    with instead_of_the_real_one(repository, tmp_path) as running:
+        yield running
+
+
+def files(folder):
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet"))
+
+
+def bodies(hub):
+    """The files that were sent, without the requests for their headers alone."""
+    return [path for method, path, _ in hub.requests if method == "GET" and ".parquet" in path]
+
+
+@pytest.mark.slow
+def test_one_command_goes_from_nothing_to_a_record(hub, tmp_path, capsys):
+    assert main(["reproduce", "hamidieh2023", "--out", "runs", "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "downloads some 5.5 GB" in told
+    assert not (tmp_path / "data").exists()
+    assert hub.requests == []
+    assert main(["reproduce", "hamidieh2023", "--out", "runs"]) == 0
+    assert "Recorded in runs/hamidieh2023-" in capsys.readouterr().out
+    assert files(tmp_path / "data") == [
+        "captions/data/part-00000-17da-c000.snappy.parquet",
+        "fairface/0.25/train-00000-of-00002.parquet",
+        "fairface/0.25/train-00001-of-00002.parquet",
+    ]
+    [folder] = (tmp_path / "runs").iterdir()
+    scores, stamp = reproduction.read(folder)
+    assert stamp["pictures"] == {"asked": 28, "there": 28}
+    assert list(stamp["networks"]) == ["open-clip"]
+    counted = pandas.DataFrame(stamp["counts"]["hamidieh2023_laion_pronouns"])
+    assert {"nurse", "maid", "farmer"} <= set(counted["word"])
+    found = reproduction.compare(scores, "hamidieh2023", reproduction.counts_of(stamp))
+    ran = found[found["verdict"] != "not run"]["id"]
+    assert ran.str.startswith("hamidieh2023/table1/").sum() == 21
+    assert ran.str.startswith("hamidieh2023/table18/").sum() == 77
+
+
+def test_what_is_there_is_not_fetched_again_and_what_is_missing_is(hub, tmp_path):
+    folder = tmp_path / "fairface"
+    folder.mkdir()
+    fetch_data(FAIRFACE, PORTRAITS, folder)
+    sent = sorted(Path(path).name for path in bodies(hub))
+    assert sent == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    fetch_data(FAIRFACE, PORTRAITS, folder)
+    assert len(bodies(hub)) == 2
+    (folder / "0.25" / sent[1]).unlink()
+    fetch_data(FAIRFACE, PORTRAITS, folder)
+    assert files(folder / "0.25") == sent
+    assert [Path(path).name for path in bodies(hub)[2:]] == sent[1:]
+
+
+def test_files_of_ones_own_are_left_alone(hub, tmp_path):
+    own = rehearsal_clip_audit.write_folders(tmp_path / "own")
+    fetch_data(FAIRFACE, PORTRAITS, own)
+    assert hub.requests == []
+    assert files(own) == []
+
+
+@pytest.mark.parametrize("refuse", [None, 404, 500])
+def test_a_hub_that_does_not_give_all_files_is_named(refuse, hub, tmp_path):
+    hub.refuse = refuse
+    pattern = "0.25/train-*" if refuse else "1.25/train-*"
+    told = rf"the hub does not give .*{FAIRFACE}.*connection and HF_ENDPOINT"
+    with pytest.raises(CheckpointError, match=told):
+        fetch_data(FAIRFACE, pattern, tmp_path / "none")
+    here = rehearsal_clip_audit.write_parquet(tmp_path / "half")
+    (here / "0.25" / "train-00000-of-00002.parquet").unlink()
+    if refuse:
+        with pytest.raises(CheckpointError, match=told):
+            fetch_data(FAIRFACE, pattern, here)
+
+
+def test_a_folder_for_records_that_cannot_be_is_refused_before_the_download(hub, tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    assert main(["reproduce", "hamidieh2023", "--out", "taken"]) == 1
+    assert "taken" in capsys.readouterr().err
+    assert hub.requests == []
