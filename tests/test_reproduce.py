@@ -1,5 +1,6 @@
 """Study 3 from nothing to a record in one command, on a model hub on this machine."""
 
+import dataclasses
 from pathlib import Path
 
 import pandas
@@ -7,8 +8,9 @@ import pytest
 from support import rehearsal_clip_audit, repositories
 from support.hub import instead_of_the_real_one
 
-from biaslib import reproduction
+from biaslib import reproduction, runtime
 from biaslib.__main__ import main
+from biaslib.models import REGISTRY
 from biaslib.models.downloads import fetch_data
 from biaslib.models.errors import CheckpointError
 
@@ -113,3 +115,42 @@ def test_a_folder_for_records_that_cannot_be_is_refused_before_the_download(hub,
     assert main(["reproduce", "hamidieh2023", "--out", "taken"]) == 1
     assert "taken" in capsys.readouterr().err
     assert hub.requests == []
+
+
+# Whose weights a record is of
+
+
+ENTRY = REGISTRY["open-clip"]
+
+
+def stamped(monkeypatch, files, revision="c" * 40, name="open-clip"):
+    """The stamp of a run of one network, with these files in the lock."""
+    entries = {REGISTRY[name].source: {"files": files, "revision": revision}}
+    monkeypatch.setattr(runtime.Lock, "entries", lambda self: entries)
+    run = runtime.Provenance("paper").record(weights={name: revision})
+    return reproduction.stamp(run, "hamidieh2023", {"asked": 9, "there": 9})
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "revision", "released"),
+    [
+        (ENTRY.parameters * 4, "c" * 40, None),  # No hash of the published file is registered.
+        (ENTRY.parameters * 2, f"{'c' * 40}, sha256 {'a' * 12}, settings 0123abcd", None),
+        (ENTRY.parameters * 2 - 1, "c" * 40, False),
+        (ENTRY.parameters * 4, f"my-folder, sha256 {'b' * 12}", False),
+    ],
+)
+def test_a_stamp_says_which_weights_are_not_the_released_ones(
+    bytes_, revision, released, monkeypatch
+):
+    files = {"open_clip_pytorch_model.bin": {"sha256": "a" * 64, "bytes": bytes_}}
+    made = stamped(monkeypatch, files, revision)
+    assert made["networks"]["open-clip"]["released"] is released
+
+
+@pytest.mark.parametrize(("digest", "released"), [("a" * 64, True), ("b" * 64, False)])
+def test_a_registered_hash_decides(digest, released, monkeypatch):
+    pinned = dataclasses.replace(ENTRY, sha256="a" * 64)
+    monkeypatch.setitem(REGISTRY, "open-clip", pinned)
+    made = stamped(monkeypatch, {"a.bin": {"sha256": digest, "bytes": 9}})
+    assert made["networks"]["open-clip"]["released"] is released

@@ -44,9 +44,11 @@ The page book/colab.md of the book says what the profile "paper" takes.
 
 def own_wheel(folder: Path) -> Path:
     """Build the project's wheel in a folder, without what an earlier build left behind."""
-    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
+    left_behind = ROOT / "build" / "lib"
+    shutil.rmtree(left_behind, ignore_errors=True)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(ROOT)], check=True)
+    shutil.rmtree(left_behind)
     return next(folder.glob("biaslib-*.whl"))
 
 

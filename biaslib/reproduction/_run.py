@@ -7,7 +7,7 @@ import pandas
 
 from biaslib import runtime
 from biaslib.reproduction._compare import compare
-from biaslib.reproduction._records import record, stamp
+from biaslib.reproduction._records import read, record, stamp
 from biaslib.studies import study3_clip_audit as study
 
 N_RESAMPLES = 300
@@ -51,4 +51,4 @@ def of_study3(out: str | Path = ".") -> tuple[Path, pandas.DataFrame]:
     made = stamp(run, study.STUDY, pictures, counts)
     name = f"{study.STUDY}-{made['made'].translate(str.maketrans(' :', '-.'))}"
     folder = record(Path(out) / name, audit.scores, made)
-    return folder, compare(audit.scores, study.STUDY, counts)
+    return folder, compare(read(folder)[0], study.STUDY, counts)
