@@ -74,7 +74,7 @@ def test_a_card_that_is_too_small_is_named_before_the_download(gib, small, monke
 def test_a_disk_that_is_too_small_is_named_before_the_download(free, small, monkeypatch, tmp_path):
     monkeypatch.setattr(shutil, "disk_usage", lambda at: types.SimpleNamespace(free=free))
     told = runtime.prepare("paper", "auto", STUDY3, str(tmp_path))
-    assert ("WARNING: 5.9 GB of disk are free here." in told) == small
+    assert ("WARNING: 5.9 GB of disk are free here, too little" in told) == small
     assert "downloads some 5.5 GB" in told
     assert "estimates, not measured" in told
 

@@ -106,8 +106,9 @@ def _needs(needs: Needs, folder: Path) -> list[str]:
     free = shutil.disk_usage(folder).free / 1e9
     if free < needs.disk:
         lines.append(
-            f"WARNING: {free:.1f} GB of disk are free here. Make room, or name folders on a larger "
-            "disk: BIASLIB_DATA, BIASLIB_CACHE and BIASLIB_STORE"
+            f"WARNING: {free:.1f} GB of disk are free here, too little unless the files are here "
+            "already. Make room, or name folders on a larger disk: BIASLIB_DATA, BIASLIB_CACHE and "
+            "BIASLIB_STORE"
         )
     memory = card_memory()
     if memory and memory < needs.memory:
