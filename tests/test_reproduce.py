@@ -1,6 +1,7 @@
 """Study 3 from nothing to a record in one command, on a model hub on this machine."""
 
 import dataclasses
+import warnings
 from pathlib import Path
 
 import pandas
@@ -8,7 +9,7 @@ import pytest
 from support import rehearsal_clip_audit, repositories
 from support.hub import instead_of_the_real_one
 
-from biaslib import reproduction, runtime
+from biaslib import models, reproduction, runtime
 from biaslib.__main__ import main
 from biaslib.models import REGISTRY
 from biaslib.models.downloads import fetch_data
@@ -154,3 +155,18 @@ def test_a_registered_hash_decides(digest, released, monkeypatch):
     monkeypatch.setitem(REGISTRY, "open-clip", pinned)
     made = stamped(monkeypatch, {"a.bin": {"sha256": digest, "bytes": 9}})
     assert made["networks"]["open-clip"]["released"] is released
+
+
+@pytest.mark.parametrize("name", ["visualbert", "open-clip", "vl-bert", "albef", "detector"])
+def test_files_of_each_kind_of_source_are_known_by_what_was_loaded(name, hub, monkeypatch):
+    """Random weights in the official formats: too small, and else nothing to be said against."""
+    runtime.start("paper")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that VisualBERT had another detector
+        model = models.load(name, device="cpu")
+    run = runtime.Provenance("paper").record(weights={name: model.revision})
+    made = reproduction.stamp(run, "zhou2022", {"asked": 9, "there": 9})
+    assert made["networks"][name]["released"] is False
+    monkeypatch.setitem(REGISTRY, name, dataclasses.replace(REGISTRY[name], parameters=1))
+    made = reproduction.stamp(run, "zhou2022", {"asked": 9, "there": 9})
+    assert made["networks"][name]["released"] is None

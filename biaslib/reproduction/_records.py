@@ -74,6 +74,9 @@ def stamp(
 ) -> dict[str, Any]:
     """Return the stamp of a run: what ran, on what, with which files.
 
+    Each network has *released*: whether its files are the released ones, null where no hash of
+    those is registered.
+
     Parameters
     ----------
     run
@@ -90,8 +93,7 @@ def stamp(
     dict
         *format*, *paper*, *made* (UTC), *minutes*; *device*, *driver*, *precision*; *biaslib* and
         *source* (version and hash of the code), *versions* of libraries; *networks* (by name:
-        *revision* and *sha256* of the files, and whether these are the *released* ones, null where
-        no hash of those is registered), *detector* (the same, or why there is none), *data*
+        *revision* and *sha256* of the files), *detector* (the same, or why there is none), *data*
         (checksum by name); *pictures* and *counts*.
 
     Raises
@@ -136,25 +138,6 @@ def _network(name: str, revision: str) -> dict[str, Any]:
     told = [each for each in named.groups() if each] if named else []
     known = not told or any(full.startswith(each) for full in hashes.values() for each in told)
     return {"revision": revision, "sha256": hashes, "released": known and _released(entry, files)}
-
-
-def _released(entry: models.Entry | None, files: Mapping[str, Any]) -> bool | None:
-    """Tell whether files are the published ones: by the registered SHA-256; None where it has none.
-
-    Files that are too small for the numbers of the network, at two bytes each, are others.
-    """
-    if entry is None or not files:
-        return None
-    if entry.sha256:
-        return entry.sha256 in {each["sha256"] for each in files.values()}
-    return None if sum(each["bytes"] for each in files.values()) >= 2 * entry.parameters else False
-
-
-def not_released(stamp: Mapping[str, Any]) -> list[str]:
-    """Return which networks of a stamp are known not to be the released ones."""
-    named = {**stamp["networks"], "detector": stamp["detector"]}
-    found = {name: each for name, each in named.items() if isinstance(each, Mapping)}
-    return [name for name, each in found.items() if each.get("released") is False]
 
 
 def _detector() -> dict[str, Any] | str:
@@ -228,6 +211,25 @@ def read(folder: str | Path) -> tuple[pandas.DataFrame, dict[str, Any]]:
 def counts_of(stamp: Mapping[str, Any]) -> dict[str, pandas.DataFrame]:
     """Return the tables of counts that a stamp holds, for :func:`biaslib.reproduction.compare`."""
     return {name: pandas.DataFrame(rows) for name, rows in stamp["counts"].items()}
+
+
+def _released(entry: models.Entry | None, files: Mapping[str, Any]) -> bool | None:
+    """Tell whether files are the published ones: by the registered SHA-256; None where it has none.
+
+    Files that are too small for the numbers of the network, at two bytes each, are others.
+    """
+    if entry is None or not files:
+        return None
+    if entry.sha256:
+        return entry.sha256 in {each["sha256"] for each in files.values()}
+    return None if sum(each["bytes"] for each in files.values()) >= 2 * entry.parameters else False
+
+
+def not_released(stamp: Mapping[str, Any]) -> list[str]:
+    """Return which networks of a stamp are known not to be the released ones."""
+    named = {**stamp["networks"], "detector": stamp["detector"]}
+    found = {name: each for name, each in named.items() if isinstance(each, Mapping)}
+    return [name for name, each in found.items() if each.get("released") is False]
 
 
 def _require(folder: Path, scores: pandas.DataFrame, stamp: Any) -> None:
