@@ -15,7 +15,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal teach lint serve lab copies clean benchmarks constraints environments wheel repository addresses links check social attack levels mutants
+.PHONY: help install book test rehearsal teach lint serve lab copies colab clean benchmarks constraints environments wheel repository addresses links check social attack levels mutants
 
 help:
 	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
@@ -27,6 +27,7 @@ help:
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
+	@echo "make colab       one zip with which the chapters run on Colab, without a web address"
 	@echo "make benchmarks  measure against what users would pick instead"
 	@echo "make levels      simulate how often tests reject and intervals hold what is true"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
@@ -97,6 +98,9 @@ lab: $(INSTALLED)
 
 copies: $(INSTALLED)
 	$(BIN)/python tools/notebook_copies.py
+
+colab: $(INSTALLED)
+	$(BIN)/python tools/colab_zip.py
 
 clean:
 	rm -rf _build build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

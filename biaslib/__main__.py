@@ -1,4 +1,4 @@
-"""From the command line: ``biaslib audit MODEL --data FOLDER --out DIR``."""
+"""From the command line: ``biaslib audit MODEL``, and ``biaslib reproduce PAPER``."""
 
 import argparse
 import sys
@@ -40,6 +40,17 @@ def parser() -> argparse.ArgumentParser:
         "quotation marks, as the report has them",
     )
     audit.add_argument("--dry-run", action="store_true", help="say what it would take, and stop")
+    study = commands.add_parser(
+        "reproduce", help="run a paper's study on released weights and data, and record it"
+    )
+    study.add_argument(
+        "paper", choices=["hamidieh2023"], help="the one study without steps by hand"
+    )
+    study.add_argument(
+        "--out", default=".", help="folder in which the folder of the record is made"
+    )
+    study.add_argument("--precision", help="float32, bfloat16, float16 or auto")
+    study.add_argument("--dry-run", action="store_true", help="say what it would take, and stop")
     return whole
 
 
@@ -63,8 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0, or another status with one clear line about what is wrong."""
     options = parser().parse_args(arguments)
     try:
-        with brought_by("audit"):
-            return run(options)
+        of_audit = options.command == "audit"
+        with brought_by("audit" if of_audit else "models,clip,captions"):
+            return run(options) if of_audit else reproduce(options)
     except ModuleNotFoundError as error:
         print(_message(error), file=sys.stderr)
         return NOT_INSTALLED
@@ -115,6 +127,22 @@ def run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     return _audited(audit, loaded, profile, data, options)
+
+
+def reproduce(options: argparse.Namespace) -> int:
+    """Say what study 3 takes; fetch its data and weights, run it, and write its record."""
+    from biaslib import runtime
+    from biaslib.audit._report import require_writable
+    from biaslib.reproduction import of_study3
+
+    print(runtime.prepare("paper", options.precision, "study3_clip_audit"), flush=True)
+    if options.dry_run:
+        return 0
+    require_writable(options.out)
+    folder, found = of_study3(options.out)
+    print(found["verdict"].value_counts().to_string())
+    print(f"Recorded in {folder}: send its two files, unchanged, as book/colab.md says")
+    return 0
 
 
 def _audited(audit, loaded: list, profile: str, data, options: argparse.Namespace) -> int:

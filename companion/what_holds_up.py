@@ -165,7 +165,7 @@ def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     stamp = reproduction.stamp(run, paper, asked, counts)
     name = f"{paper}-{stamp['made'].translate(str.maketrans(' :', '-.'))}"
     folder = reproduction.record(Path(os.environ.get("BIASLIB_RUNS", ".")) / name, every, stamp)
-    found = reproduction.compare(every, paper, counts)
+    found = reproduction.compare(reproduction.read(folder)[0], paper, counts)
     met = found["verdict"].value_counts()
     parts = ", ".join(f"{int(met.get(each, 0)):,} {each}" for each in reproduction.VERDICTS)
     told = [each["finding"] for each in found.attrs["checks"].values() if each["finding"]]

@@ -220,20 +220,29 @@ class Shell:
 
 
 @each_copy
-def test_the_first_cell_installs_only_what_is_missing_and_offers_the_profile(path, capsys):
+def test_the_first_cell_installs_only_what_is_missing_and_offers_the_profile(
+    path, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
     first = texts(path, "code")[0]
     original = next(text for text in texts(SOURCE / path.name, "code") if "%pip" in text)
-    install = re.search(r"try:\n.*\n +%pip .*", original, re.S)[0]
-    assert install in first
+    source, wanted = re.search(r'(source = .*)\n.*("biaslib.* @ \{source\}")', original).groups()
+    assert source in first
+    assert wanted in first
     with_profile = "runtime.start(PROFILE)" in "\n".join(texts(SOURCE / path.name, "code"))
     assert ('PROFILE = "planted"  # @param ["planted", "paper"]' in first) == with_profile
+    assert ('PRECISION = "float32"  # @param ["float32", "auto"]' in first) == with_profile
+    assert (f'(PROFILE, PRECISION, "{path.stem}")' in first) == with_profile
     assert not re.search(r"^PROFILE = ", "\n".join(texts(path, "code")[1:]), re.M)
     shell, code = Shell(), TransformerManager().transform_cell(first)
     exec(code, {"get_ipython": lambda: shell})
     assert shell.asked == []
     assert "No GPU is needed" in capsys.readouterr().out
     missing = code.replace("import biaslib\n", "import biaslib_is_not_here\n", 1)
-    exec(missing, {"get_ipython": lambda: shell})
+    if "YOUR_ACCOUNT" in source:
+        with pytest.raises(RuntimeError, match=r"there is no biaslib_colab\.zip in this folder"):
+            exec(missing, {"get_ipython": lambda: shell})
+    exec(missing.replace("YOUR_ACCOUNT/", "somebody/"), {"get_ipython": lambda: shell})
     (asked,) = shell.asked
     assert asked[0] == "pip"
     assert "torch" not in asked[1]

@@ -4,10 +4,14 @@ The short form of ``make rehearsal``: sections on the planted world, which are t
 profiles, are left to the run in ``planted``.
 """
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
+import pandas
 import pytest
 import transformers
 from support import rehearsal, released
@@ -68,12 +72,45 @@ def is_recorded_and_compared(study, environment):
     [path] = folder.glob(f"{paper}-*")
     scores, stamp = reproduction.read(path)
     assert stamp["pictures"]["there"] > 0
-    found = reproduction.compare(scores, paper, reproduction.counts_of(stamp)).set_index("id")
+    random = scores.attrs.pop("not released")
+    assert set(stamp["networks"]) <= set(random)
+    assert ("detector" in random) == (stamp["detector"] != "none was loaded")
+    counts = reproduction.counts_of(stamp)
+    found = reproduction.compare(scores, paper, counts).set_index("id")
     ran = found[(found["verdict"] != "not run") & ~found.index.str.contains("/claim/")]
     for place, n in NEEDED[paper].items():
         assert sum(ran.index.str.startswith(f"{paper}/{place}")) == n, place
     met = ran[(ran["verdict"] == "met") & ran["value"].notna()]
     assert met[["low", "high"]].notna().all(axis=None)
+    as_read = reproduction.compare(reproduction.read(path)[0], paper, counts).set_index("id")
+    assert set(as_read.loc[ran.index, "verdict"]) <= {"cannot be said"}
+    assert as_read.loc[ran.index, "reason"].str.startswith("no reproduction: the weights of").all()
+
+
+@pytest.mark.slow
+def test_the_command_records_what_the_notebook_does(environment, tmp_path):
+    """Study 3 in one command, on the models and data of the rehearsal."""
+    outcome = rehearsal.run(
+        rehearsal.NOTEBOOKS / "study3_clip_audit.ipynb",
+        environment | {"BIASLIB_RUNS": str(tmp_path)},
+        short=True,
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "biaslib",
+        "reproduce",
+        "hamidieh2023",
+        "--out",
+        tmp_path / "2",
+    ]
+    subprocess.run(command, env={**os.environ, **environment}, check=True)
+    assert outcome.error == ""
+    [one], [two] = tmp_path.glob("hamidieh2023-*"), (tmp_path / "2").iterdir()
+    (of_notebook, made), (of_command, again) = map(reproduction.read, (one, two))
+    pandas.testing.assert_frame_equal(of_notebook, of_command)
+    for name in ("networks", "data", "pictures", "counts", "precision"):
+        assert made[name] == again[name]
 
 
 def test_study_1_stops_at_a_missing_image_unless_told_to_go_on(inside):

@@ -7,6 +7,7 @@ committed in ``colab/``; a test compares them with what this program makes of th
 """
 
 import ast
+import functools
 import json
 import re
 import sys
@@ -29,22 +30,54 @@ INTRODUCTION = """\
 Sentences that hold numbers appear below the cells that compute them.* [Open in Colab]({colab})"""
 
 SETUP = """\
-# @title Start here: installs what is missing, and looks for a GPU {{ display-mode: "form" }}
-{choice}try:
+# @title Start here: installs what is missing, and looks at the machine { display-mode: "form" }
+CHOICE
+try:
     import biaslib
 except ImportError:
-    {install}
+    import os, tempfile, zipfile
+    from importlib.metadata import distributions
+    from pathlib import Path
+    from packaging.version import Version
+
+    SOURCE
+    wheels = Path(tempfile.mkdtemp())
+    for folder in ("/content/drive/MyDrive", "/content", "."):
+        for path in sorted(Path(folder).glob("ZIP*.zip"), key=os.path.getmtime):
+            try:
+                zipfile.ZipFile(path).extractall(wheels)
+            except zipfile.BadZipFile:
+                raise RuntimeError(f"{path} is not whole: delete it and upload it again") from None
+    own = {each.name.split("-")[1]: each for each in wheels.glob("biaslib-*.whl")}
+    if own:
+        newest = max(own, key=Version)
+        source = own[newest].as_uri()
+        print(f"Installing biaslib {newest}; the zips here have {', '.join(own)}")
+    elif "YOUR_ACCOUNT" in source:
+        raise RuntimeError(
+            "biaslib is not installed, and there is no ZIP.zip in this folder, /content or "
+            "/content/drive/MyDrive. Upload it (Colab: Files, at the left) or mount the drive that "
+            "has it, wait until it is whole, and run this cell again. `make colab` makes it"
+        ) from None
+    kept = wheels / "kept.txt"  # what this machine has of these stays as it is
+    here = [each for each in distributions() if each.name in ("numpy", "torch", "torchvision")]
+    kept.write_text("".join(f"{each.name}=={each.version}\\n" for each in here))
+    %pip install -q --find-links {wheels} --constraint {kept} "REQUIREMENT @ {source}"
 
 from biaslib import runtime
 
-print(runtime.gpu_advice({profile}))"""
+print(runtime.prepare(PREPARED))"""
 
 CHOICE = """\
 # @markdown `planted`: tiny models and emoji, on any machine. \
 `paper`: the released models and data, on a GPU.
 PROFILE = "planted"  # @param ["planted", "paper"]
-
+# @markdown In `paper`, on a GPU: `float32`, or `auto`, half precision, which is faster.
+PRECISION = "float32"  # @param ["float32", "auto"]
 """
+
+ZIP = "biaslib_colab"
+"""How the names of zips begin that the first cell installs from: see :mod:`colab_zip`."""
 
 
 def main() -> None:
@@ -287,12 +320,18 @@ def _markdown(name: str, text: str, page: Page) -> list[dict]:
 
 
 def setup(text: str, page: Page) -> str:
-    """Return the first code cell: it installs, offers the profile, and tells of the GPU."""
-    install = re.search(r"source = .*\n *%pip install.*", text)[0]
+    """Return the first code cell: it installs, offers the profile, and looks at the machine."""
+    source, requirement = re.search(r'(source = .*)\n *%pip install -q "(\S+) @', text).groups()
+    name = page.document.rpartition("/")[2]
     chosen = page.document in with_profiles()
-    return SETUP.format(
-        choice=CHOICE if chosen else "", install=install, profile="PROFILE" if chosen else ""
-    )
+    filled = {
+        "CHOICE\n": CHOICE + "\n" if chosen else "",
+        "SOURCE": source,
+        "ZIP": ZIP,
+        "REQUIREMENT": requirement,
+        "PREPARED": f'PROFILE, PRECISION, "{name}"' if chosen else "",
+    }
+    return functools.reduce(lambda cell, part: cell.replace(*part), filled.items(), SETUP)
 
 
 def with_profiles() -> set[str]:

@@ -37,7 +37,7 @@ from biaslib.models._folders import (
 from biaslib.models.errors import CheckpointError, refusal
 from biaslib.runtime import ChecksumError, Lock, in_book, one_at_a_time
 
-__all__ = ["cache_folder", "fetch", "kept", "listed_bytes", "settings_of"]
+__all__ = ["cache_folder", "fetch", "fetch_data", "kept", "listed_bytes", "settings_of"]
 
 TRIES = 20
 """How often a connection that breaks is gone on with in one call."""
@@ -176,7 +176,7 @@ def _snapshot(entry: Entry, commit: str, names: Sequence[str]) -> Path:
     raise refusal(damaged[0], f"{problem}: {_steps(entry)}")
 
 
-def _download_from_hub(entry: Entry, revision: str, patterns: list[str], **where: Path) -> None:
+def _download_from_hub(entry: Entry, revision: str, patterns: list[str], **where: Any) -> None:
     """Let huggingface_hub download the files of a repository that match."""
     from huggingface_hub import snapshot_download
 
@@ -274,6 +274,39 @@ def settings_of(name: str, revision: str, folder: Path) -> None:
     """
     patterns = [*TELLING, "[1-9]*_*/config.json"]
     _download_from_hub(_entry(f"hub {name}"), revision, patterns, local_dir=folder)
+
+
+def fetch_data(repository: str, pattern: str, folder: Path) -> None:
+    """Download files of a data set on the hub into a folder; what is there already is left.
+
+    A name such as ``train-00000-of-00002.parquet`` says how many files belong together. A folder
+    in which somebody has put other files is left as it is.
+
+    Raises
+    ------
+    CheckpointError
+        If the hub does not have the files or refuses them.
+    """
+    entry = _entry(f"hub {repository}")
+    if _whole(folder, pattern):
+        return
+    files = (path for path in folder.rglob("*") if path.is_file() and ".cache" not in path.parts)
+    if next(files, None) is None or any(folder.glob(pattern)):
+        _download_from_hub(entry, "", [pattern], repo_type="dataset", local_dir=folder)
+        if not _whole(folder, pattern):  # an unanswered request is none of the library's errors
+            raise CheckpointError(
+                f"the hub does not give all files {pattern} of the data set {repository}: check "
+                "the connection and HF_ENDPOINT and run the same call again, or put them into "
+                f"{folder}",
+                path=folder,
+            )
+
+
+def _whole(folder: Path, pattern: str) -> bool:
+    """Tell whether all files of a pattern are there: one, or as many as their names say."""
+    parts = [path.name for path in folder.glob(pattern)]
+    told = re.search(r"-of-0*(\d+)", parts[0]) if parts else None
+    return len(parts) >= (int(told[1]) if told else 1)
 
 
 def _compare(source: str, revision: str, folder: Path, names: Iterable[str], lock: Lock) -> None:

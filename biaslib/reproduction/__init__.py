@@ -19,6 +19,7 @@ from biaslib.reproduction._records import (
     record,
     stamp,
 )
+from biaslib.reproduction._run import of_study3
 from biaslib.reproduction._run_tables import tables_of_run
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "judge_list",
     "judge_number",
     "limits",
+    "of_study3",
     "printed",
     "read",
     "record",

@@ -15,6 +15,9 @@ VERDICTS = ("met", "not met", "cannot be said", "not run")
 LIST_RULE = {"met": 0.8, "not met": 0.5}
 """Shares of a printed list's words among as many first words of a run."""
 
+NOT_RELEASED = "not released"
+"""Under which name ``attrs`` of scores list networks whose files are not the released ones."""
+
 FEWEST = 4
 """Numbers of a table from which on its mean offset is looked at."""
 
@@ -42,7 +45,9 @@ def compare(
     Parameters
     ----------
     scores
-        Tidy scores of the paper's study, in the profile ``paper``.
+        Tidy scores of the paper's study, in the profile ``paper``. Where their ``attrs`` name
+        networks that are not the released ones, as those of :func:`biaslib.reproduction.read` do,
+        every verdict on them is *cannot be said*.
     paper
         ``ross2021``, ``srinivasan2021``, ``hamidieh2023`` or ``zhou2022``.
     counts
@@ -70,7 +75,12 @@ def compare(
     {'not run'}
     """
     known = printed(paper)
-    return compare_tables(tables_of_run(paper, scores, counts or {}), paper, scores, known)
+    found = compare_tables(tables_of_run(paper, scores, counts or {}), paper, scores, known)
+    if others := scores.attrs.get(NOT_RELEASED):
+        judged = found["verdict"] != "not run"
+        reason = f"no reproduction: the weights of {', '.join(others)} are not the released ones"
+        found.loc[judged, ["verdict", "reason"]] = ["cannot be said", reason]
+    return found
 
 
 def compare_tables(

@@ -15,6 +15,7 @@ import pandas
 import biaslib
 from biaslib import models, runtime
 from biaslib.errors import InputError
+from biaslib.reproduction._compare import NOT_RELEASED
 from biaslib.reproduction._printed import PAPERS
 from biaslib.studies.scores import COLUMNS
 from biaslib.studies.study4_captions import MODEL_HEADS
@@ -72,6 +73,9 @@ def stamp(
     counts: Mapping[str, pandas.DataFrame] | None = None,
 ) -> dict[str, Any]:
     """Return the stamp of a run: what ran, on what, with which files.
+
+    Each network has *released*: whether its files are the released ones, null where no hash of
+    those is registered.
 
     Parameters
     ----------
@@ -131,7 +135,9 @@ def _network(name: str, revision: str) -> dict[str, Any]:
     named = _IN_REVISION.search(revision)
     if not hashes and named:
         hashes = {f"file {k}": each for k, each in enumerate(named.groups(), 1) if each}
-    return {"revision": revision, "sha256": hashes}
+    told = [each for each in named.groups() if each] if named else []
+    known = not told or any(full.startswith(each) for full in hashes.values() for each in told)
+    return {"revision": revision, "sha256": hashes, "released": known and _released(entry, files)}
 
 
 def _detector() -> dict[str, Any] | str:
@@ -179,6 +185,9 @@ def record(folder: str | Path, scores: pandas.DataFrame, stamp: Mapping[str, Any
 def read(folder: str | Path) -> tuple[pandas.DataFrame, dict[str, Any]]:
     """Return the scores and the stamp of a record, checked.
 
+    ``attrs["not released"]`` of the scores names networks whose files are not the released ones:
+    :func:`biaslib.reproduction.compare` then says of no number that it is met.
+
     Raises
     ------
     RecordError
@@ -195,12 +204,32 @@ def read(folder: str | Path) -> tuple[pandas.DataFrame, dict[str, Any]]:
             f"a folder with {SCORES} and {STAMP}"
         ) from error
     _require(folder, scores, found)
+    scores.attrs[NOT_RELEASED] = not_released(found)
     return scores, found
 
 
 def counts_of(stamp: Mapping[str, Any]) -> dict[str, pandas.DataFrame]:
     """Return the tables of counts that a stamp holds, for :func:`biaslib.reproduction.compare`."""
     return {name: pandas.DataFrame(rows) for name, rows in stamp["counts"].items()}
+
+
+def _released(entry: models.Entry | None, files: Mapping[str, Any]) -> bool | None:
+    """Tell whether files are the published ones: by the registered SHA-256; None where it has none.
+
+    Files that are too small for the numbers of the network, at two bytes each, are others.
+    """
+    if entry is None or not files:
+        return None
+    if entry.sha256:
+        return entry.sha256 in {each["sha256"] for each in files.values()}
+    return None if sum(each["bytes"] for each in files.values()) >= 2 * entry.parameters else False
+
+
+def not_released(stamp: Mapping[str, Any]) -> list[str]:
+    """Return which networks of a stamp are known not to be the released ones."""
+    named = {**stamp["networks"], "detector": stamp["detector"]}
+    found = {name: each for name, each in named.items() if isinstance(each, Mapping)}
+    return [name for name, each in found.items() if each.get("released") is False]
 
 
 def _require(folder: Path, scores: pandas.DataFrame, stamp: Any) -> None:

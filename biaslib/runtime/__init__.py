@@ -4,12 +4,12 @@ from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, first_few, unknown_name
 from biaslib.runtime._files import file_sha256, naming, read_table, read_text, source_hash
 from biaslib.runtime._lock import ChecksumError, Lock, one_at_a_time
+from biaslib.runtime._prepare import Needs, prepare
 from biaslib.runtime._profile import (
     PROFILES,
     ProfileError,
     device,
     free_memory,
-    gpu_advice,
     in_book,
     note_model,
     profile,
@@ -36,6 +36,7 @@ __all__ = [
     "USED",
     "ChecksumError",
     "Lock",
+    "Needs",
     "ProfileError",
     "Provenance",
     "Store",
@@ -46,7 +47,6 @@ __all__ = [
     "file_sha256",
     "first_few",
     "free_memory",
-    "gpu_advice",
     "in_book",
     "look_alikes",
     "naming",
@@ -55,6 +55,7 @@ __all__ = [
     "note_files",
     "note_model",
     "one_at_a_time",
+    "prepare",
     "profile",
     "progress",
     "provider",

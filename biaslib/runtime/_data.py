@@ -12,8 +12,14 @@ SETS = {
         "biaslib.datasets import ross2021; ross2021.fetch_images({folder!r}, 'google')"
     ),
     "srinivasan2021": "one folder an entity with pictures for each agent, as purse/woman/1.jpg",
-    "fairface": "train/, val/ and the labels of https://github.com/joojs/fairface, or parquet",
-    "captions": "parquet files with a column of captions, as of kakaobrain/coyo-700m",
+    "fairface": (
+        "train/, val/ and the labels of https://github.com/joojs/fairface, or the parquet files "
+        "that one line fetches: biaslib.studies.study3_clip_audit.fetch()"
+    ),
+    "captions": (
+        "parquet files with a column of captions, such as the one of kakaobrain/coyo-700m that one "
+        "line fetches: biaslib.studies.study3_clip_audit.fetch()"
+    ),
     "vlstereoset": (
         "what two lines fetch: from biaslib.datasets import vlstereoset; "
         "vlstereoset.fetch_images({folder!r})"
@@ -22,13 +28,15 @@ SETS = {
 """What belongs in each folder, ``{folder}`` where it names it."""
 
 
-def data_folder(name: str) -> Path:
+def data_folder(name: str, make: bool = False) -> Path:
     """Return the folder of a data set, below ``BIASLIB_DATA`` or else ``./biaslib-data``.
 
     Parameters
     ----------
     name
         ``ross2021``, ``srinivasan2021``, ``fairface``, ``captions`` or ``vlstereoset``.
+    make
+        Make the folder where it is not there.
 
     Raises
     ------
@@ -46,6 +54,8 @@ def data_folder(name: str) -> Path:
     if name not in SETS:
         raise unknown_name("data set", name, SETS)
     folder = Path(os.environ.get("BIASLIB_DATA") or "biaslib-data").absolute() / name
+    if make:
+        folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"the profile 'paper' reads the data set {name!r} from {folder}, which is not there. "

@@ -131,6 +131,11 @@ def note_model(model: str, place: str, compared: bool = False) -> None:
         )
 
 
+def models_loaded() -> bool:
+    """Tell whether this process has loaded a model of any profile."""
+    return bool(_Run.loaded)
+
+
 def device(name: str | None = None) -> str:
     """Return the torch device to use: the one named, else ``cuda``, else ``mps``, else ``cpu``.
 
@@ -153,20 +158,6 @@ def device(name: str | None = None) -> str:
     if number >= (n_gpus if kind == "cuda" else 1):
         raise ValueError(f"PyTorch finds no device {name!r} here: take cpu")
     return name
-
-
-def gpu_advice(name: str = "planted") -> str:
-    """Return what the presence or absence of a GPU means for a profile, for a notebook's reader."""
-    if name == "planted":
-        return "No GPU is needed: this runs on any laptop."
-    found = device()
-    if found != "cpu":
-        return f"There is a GPU ({found}), and the profile {name!r} will use it."
-    return (
-        f"No GPU was found, and without one the profile {name!r} takes hours. On Colab: Runtime, "
-        "Change runtime type, a GPU; then run this cell again. Or choose the profile 'planted', "
-        "which needs none."
-    )
 
 
 def free_memory(name: str) -> int:

@@ -3,9 +3,20 @@
 import importlib
 from typing import Any
 
+from biaslib.runtime import Needs
+
 PROFILE = "paper"
 MODELS = ENTRIES = OPTIONS = ()
 STUDIES = ("study1_grounded", "study2_masked", "study3_clip_audit", "study4_captions")
+
+NEEDS = {
+    "study1_grounded": Needs(7.5, 14, 8, "2 to 3 hours"),
+    "study2_masked": Needs(1.2, 2, 4, "8 to 12 minutes"),
+    "study3_clip_audit": Needs(5.5, 6, 8, "35 minutes in half precision and 3.3 hours in float32"),
+    "study4_captions": Needs(5.7, 7, 8, "30 to 45 minutes"),
+}
+"""Checkpoints of ``biaslib/models/data/downloads.csv`` with the data of book/colab.md; the disk of
+study 1 holds regions and embeddings too; cards are those on which twice the largest weights fit."""
 
 
 def example() -> str:

@@ -21,7 +21,7 @@ from biaslib import inference, models, runtime, stimuli
 from biaslib.datasets import DataError, fairface
 from biaslib.datasets import captions as corpora
 from biaslib.metrics import caption_association
-from biaslib.models import stored
+from biaslib.models import downloads, stored
 from biaslib.models.images import Pictures
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy
@@ -37,6 +37,7 @@ __all__ = [
     "embed_images",
     "embed_texts",
     "erasure",
+    "fetch",
     "innocent_captions",
     "inputs",
     "load_model",
@@ -253,6 +254,24 @@ class Audit:
         image = embed_images(self.model, self.given.portraits)
         text = embed_texts(self.model, self.given.model_case(captions))
         return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
+
+
+def fetch() -> None:
+    """Download what the study reads in ``paper``, unless it is in the data folders already.
+
+    FairFace's training portraits, crop 0.25 (0.5 GB, ``HuggingFaceM4/FairFace``), and the first of
+    the 128 files of COYO-700M (1.05 GB, 5.8 million captions, ``kakaobrain/coyo-700m``).
+
+    Raises
+    ------
+    CheckpointError
+        If the hub does not give them; the message says what can be done.
+    """
+    for name, repository, pattern in (
+        ("fairface", "HuggingFaceM4/FairFace", "0.25/train-*"),
+        ("captions", "kakaobrain/coyo-700m", "data/part-00000-*"),
+    ):
+        downloads.fetch_data(repository, pattern, runtime.data_folder(name, make=True))
 
 
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:

@@ -155,8 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.hub.refuse:
             return self._refuse(self.hub.refuse)
         parts = path.strip("/").split("/")
-        if parts[:2] == ["api", "models"]:
+        if parts[0] == "api" and parts[1] in ("models", "datasets"):
             return self._about(parts[2:])
+        parts = parts[1:] if parts[0] == "datasets" else parts
         if parts[0] == "files":
             return self._file(self.hub.folder.joinpath(*parts[1:]), "", with_body)
         if len(parts) >= 5 and parts[2] == "resolve":

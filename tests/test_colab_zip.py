@@ -1,0 +1,190 @@
+"""The zip of ``make colab``, from which a copy's first cell installs on a machine with nothing.
+
+The machine is a virtual environment without this one's site packages: of what Colab has, links to
+this environment's packages stand in, without ours. The package index is out of reach.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import colab_zip  # noqa: E402
+import environments  # noqa: E402
+import notebook_copies  # noqa: E402
+
+OURS = re.compile(r"(biaslib|companion|plantedworld|__editable__|pooch|_virtualenv|distutils-)")
+"""What the machine lacks: our packages, and one of those that Colab lacks."""
+
+RUN = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+result = InteractiveShell.instance().run_cell(open(sys.argv[1]).read())
+sys.exit(0 if result.success else 3)
+"""
+FORMULAS = """
+import biaslib, numpy, pooch, sys
+from biaslib.metrics.association import effect_size
+x, y = numpy.array([[1.0, 0]]), numpy.array([[0.0, 1]])
+print(biaslib.__file__, pooch.__file__, effect_size(x, y, x, y))
+"""
+
+
+@pytest.fixture(scope="module")
+def copies():
+    return notebook_copies.copies(ROOT)
+
+
+def first_cell(copies, name):
+    cells = json.loads(copies[f"{name}.ipynb"])["cells"]
+    return next(text for c in cells if "%pip" in (text := "".join(c["source"])))
+
+
+def wheel(folder, name, version, files):
+    """Write a wheel by hand, as the specification of the format has it."""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    about = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    kind = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files = files | {f"{about}/METADATA": metadata, f"{about}/WHEEL": kind}
+    record = "".join(f"{each},,\n" for each in [*files, f"{about}/RECORD"])
+    with zipfile.ZipFile(path, "w") as made:
+        for each, text in {**files, f"{about}/RECORD": record}.items():
+            made.writestr(each, text)
+    return path
+
+
+def stand_in(folder, version):
+    """A wheel of biaslib that knows its version and no more."""
+    prepare = f"def prepare(*a):\n    return 'prepared by {version}'\n"
+    return wheel(
+        folder, "biaslib", version, {"biaslib/__init__.py": "", "biaslib/runtime.py": prepare}
+    )
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    root = tmp_path_factory.mktemp("machine")
+    venv.create(root / "venv", system_site_packages=False, symlinks=True)
+    theirs = root / "theirs"
+    theirs.mkdir()
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not OURS.match(path.name):
+            (theirs / path.name).symlink_to(path)
+    [site] = (root / "venv").glob("lib/python*/site-packages")
+    (site / "theirs.pth").write_text(f"{theirs}\n")
+    return root / "venv" / "bin" / "python"
+
+
+@pytest.fixture
+def machine(bare):
+    """Python of a machine with what Colab has, and nothing of ours."""
+    yield bare
+    gone = [bare, "-I", "-m", "pip", "uninstall", "-qqy", "biaslib", "pooch"]
+    subprocess.run(gone, check=True)
+
+
+def run(machine, folder, cell):
+    """Run a cell in a folder, without a package index and without this tree on the path."""
+    (folder / "cell.txt").write_text(cell, encoding="utf-8")
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith("PIP_")}
+    none = {
+        "PIP_NO_INDEX": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "IPYTHONDIR": str(folder / ".ipython"),
+    }
+    command = [machine, "-c", RUN, "cell.txt"]
+    done = subprocess.run(
+        command, cwd=folder, env=kept | none, capture_output=True, text=True, timeout=300
+    )
+    done.stdout = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    return done
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    return colab_zip.own_wheel(tmp_path_factory.mktemp("own"))
+
+
+@pytest.mark.slow
+def test_a_machine_with_nothing_runs_the_first_cell_from_the_zip(machine, own, copies, tmp_path):
+    other = wheel(tmp_path, "pooch", "1.9.0", {"pooch/__init__.py": ""})
+    colab_zip.write(tmp_path / "biaslib_colab.zip", [own, other], copies)
+    assert (tmp_path / "biaslib_colab.zip").stat().st_size < 80e6
+    done = run(machine, tmp_path, first_cell(copies, "what_holds_up"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Installing biaslib 0.2.0" in done.stdout
+    assert "No GPU is needed" in done.stdout
+    inside = machine.parents[1]
+    found = subprocess.run(
+        [machine, "-I", "-c", FORMULAS], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    ours, theirs, size = found.stdout.split()
+    assert Path(ours).is_relative_to(inside)
+    assert Path(theirs).is_relative_to(inside)
+    assert float(size) == pytest.approx(2**0.5)
+    installed = {path.name for path in inside.glob("lib/python*/site-packages/*")}
+    assert not installed & {"torch", "numpy", "torchvision", "pandas"}
+    again = run(machine, tmp_path, first_cell(copies, "what_holds_up"))
+    assert "Installing" not in again.stdout
+
+
+@pytest.mark.slow
+def test_of_several_zips_the_newest_version_is_taken_and_named(machine, copies, tmp_path):
+    for version, name in (("0.10.0", "biaslib_colab (1).zip"), ("0.9.0", "biaslib_colab.zip")):
+        colab_zip.write(tmp_path / name, [stand_in(tmp_path, version)], {})
+    cell = first_cell(copies, "foundations")
+    done = run(machine, tmp_path, cell)
+    assert "Installing biaslib 0.10.0; the zips here have 0." in done.stdout
+    assert "prepared by 0.10.0" in done.stdout
+
+
+def damaged(path, how):
+    content = path.read_bytes()
+    half, at = len(content) // 2, content.index(b"prepared")
+    path.write_bytes(
+        {
+            "half": content[:half],
+            "empty": b"",
+            "one byte": content[:at] + b"P" + content[at + 1 :],
+            "a page": b"<!doctype html><title>Sign in</title>",
+        }[how]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["half", "empty", "one byte", "a page"])
+def test_a_zip_that_is_not_whole_gives_one_clear_error(how, machine, copies, tmp_path):
+    path = colab_zip.write(tmp_path / "biaslib_colab.zip", [stand_in(tmp_path, "0.9.0")], {})
+    damaged(path, how)
+    done = run(machine, tmp_path, first_cell(copies, "foundations"))
+    assert done.returncode == 3
+    assert (
+        "RuntimeError: biaslib_colab.zip is not whole: delete it and upload it again" in done.stdout
+    )
+    assert done.stdout.count("Traceback") == 1
+    assert "Installing" not in done.stdout
+
+
+@pytest.mark.slow
+def test_with_neither_zip_nor_address_the_first_cell_says_what_to_do(machine, copies, tmp_path):
+    done = run(machine, tmp_path, first_cell(copies, "study3_clip_audit"))
+    assert done.returncode == 3
+    assert re.search(r"RuntimeError: biaslib is not installed.*Upload it.*mount", done.stdout, re.S)
+
+
+def test_what_colab_lacks_is_pinned_and_what_it_has_is_not_carried():
+    on_colab = {re.sub(r"[-_.]+", "-", each.split("==")[0]).lower() for each in environments.pins()}
+    assert not on_colab & set(colab_zip.LACKING)
+    pins = colab_zip.pinned(colab_zip.LACKING, (ROOT / "requirements.txt").read_text("utf-8"))
+    assert re.findall(r"^([\w.-]+)==", pins, re.M) == [*colab_zip.LACKING]
+    assert pins.count("--hash=sha256:") >= len(colab_zip.LACKING)

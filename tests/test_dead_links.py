@@ -1,0 +1,73 @@
+"""Half of the links dead: what is left, and which tests lose what, is told before the embedding."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from support import rehearsal_grounded
+
+from biaslib import models
+from biaslib.studies import study1_grounded as grounded
+from companion import study1_grounded as plots
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+TARGETS = {"X": "targ1", "Y": "targ2"}
+
+
+def counted(root, row):
+    """Pictures that a file's targets name, and how many of them lie where the lists write them."""
+    content = json.loads((root / "tests/grounded-tests/google" / row.file).read_text("utf-8"))
+    folder = content["dataset_dir"] if row.file != "weat6.jsonl" else "weat6"  # theirs: weat13
+    part = TARGETS[row.set]
+    names = content[part]["images"]
+    there = root / "images" / "google" / folder / part
+    return len(names), sum((there / name).is_file() for name in names)
+
+
+@pytest.fixture
+def left(tmp_path, monkeypatch):
+    """Study 1's inputs when every other picture of those that were there is gone."""
+
+    def asked(*_, **__):
+        raise AssertionError("a model was asked")
+
+    rehearsal_grounded.build(tmp_path)
+    for path in sorted((tmp_path / "ross2021/images/google").glob("*/*/*"))[::2]:
+        path.unlink()
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
+    monkeypatch.setattr(models, "load", asked)
+    return grounded.inputs("paper", only_sound=True)
+
+
+def test_study_1_counts_what_is_left_and_names_the_tests_that_lose_a_set(left, tmp_path):
+    rows = left.left[left.left["source"].eq("google") & left.left["set"].isin(TARGETS)]
+    found = [(row.n_images, row.images_left) for row in rows.itertuples()]
+    assert found == [counted(tmp_path / "ross2021", row) for row in rows.itertuples()]
+    assert 0 < sum(n for _, n in found) < sum(n for n, _ in found)
+    files = left.left.groupby("file")["images_left"].min()
+    empty = set(left.left[left.left["file"].isin(files.index[files == 0])]["test"])
+    stopped = left.asked[left.asked["outcome"] != "run"]
+    assert set(stopped["test"]) <= empty
+    assert stopped["outcome"].str.match("no image in (X|Y|Ax|Ay|Bx|By)").all()
+    n_run = (left.asked["outcome"] == "run").sum()
+    n, there = left.left["n_images"].sum(), left.left["images_left"].sum()
+    told = plots.left_sentence(left)
+    assert f"Of {len(left.asked)} tests asked for" in told
+    assert f"{n_run} are run" in told
+    assert f"{there:,} of {n:,} images are there" in told
+    assert len(plots.missing_tables(left)) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "embeds"),
+    [
+        ("study1_grounded", "plots.missing_tables(inputs)", "study.run_each("),
+        ("study4_captions", "display.table(given.links, caption)", "study.run(study.MODEL_HEADS"),
+    ],
+)
+def test_the_table_stands_before_the_hours_of_embedding(name, told, embeds):
+    cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    first = [next(at for at, text in enumerate(code) if part in text) for part in (told, embeds)]
+    assert first[0] < first[1]

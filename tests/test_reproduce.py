@@ -1,0 +1,172 @@
+"""Study 3 from nothing to a record in one command, on a model hub on this machine."""
+
+import dataclasses
+import warnings
+from pathlib import Path
+
+import pandas
+import pytest
+from support import rehearsal_clip_audit, repositories
+from support.hub import instead_of_the_real_one
+
+from biaslib import models, reproduction, runtime
+from biaslib.__main__ import main
+from biaslib.models import REGISTRY
+from biaslib.models.downloads import fetch_data
+from biaslib.models.errors import CheckpointError
+
+FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
+PORTRAITS = "0.25/train-*"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    """Both data sets in the publishers' formats, and OpenCLIP's repository with random weights."""
+    folder = tmp_path_factory.mktemp("repositories")
+    rehearsal_clip_audit.write_parquet(folder / FAIRFACE)
+    (folder / FAIRFACE / "0.25" / "validation-00000-of-00001.parquet").write_bytes(b"not asked for")
+    corpus = rehearsal_clip_audit.write_corpus(folder / COYO / "data")
+    (corpus / "part-00000.parquet").rename(corpus / "part-00000-17da-c000.snappy.parquet")
+    (corpus / "part-00001-17da-c000.snappy.parquet").write_bytes(b"not asked for")
+    repositories.build_all(folder)
+    return folder
+
+
+@pytest.fixture
+def hub(repository, tmp_path, monkeypatch):
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("BIASLIB_PRECISION", "")
+    monkeypatch.chdir(tmp_path)
+    with instead_of_the_real_one(repository, tmp_path) as running:
+        yield running
+
+
+def files(folder):
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet"))
+
+
+def bodies(hub):
+    """The files that were sent, without the requests for their headers alone."""
+    return [path for method, path, _ in hub.requests if method == "GET" and ".parquet" in path]
+
+
+@pytest.mark.slow
+def test_one_command_goes_from_nothing_to_a_record(hub, tmp_path, capsys):
+    assert main(["reproduce", "hamidieh2023", "--out", "runs", "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "downloads some 5.5 GB" in told
+    assert not (tmp_path / "data").exists()
+    assert hub.requests == []
+    assert main(["reproduce", "hamidieh2023", "--out", "runs"]) == 0
+    assert "Recorded in runs/hamidieh2023-" in capsys.readouterr().out
+    assert files(tmp_path / "data") == [
+        "captions/data/part-00000-17da-c000.snappy.parquet",
+        "fairface/0.25/train-00000-of-00002.parquet",
+        "fairface/0.25/train-00001-of-00002.parquet",
+    ]
+    [folder] = (tmp_path / "runs").iterdir()
+    scores, stamp = reproduction.read(folder)
+    assert stamp["pictures"] == {"asked": 28, "there": 28}
+    assert list(stamp["networks"]) == ["open-clip"]
+    counted = pandas.DataFrame(stamp["counts"]["hamidieh2023_laion_pronouns"])
+    assert {"nurse", "maid", "farmer"} <= set(counted["word"])
+    found = reproduction.compare(scores, "hamidieh2023", reproduction.counts_of(stamp))
+    ran = found[found["verdict"] != "not run"]["id"]
+    assert ran.str.startswith("hamidieh2023/table1/").sum() == 21
+    assert ran.str.startswith("hamidieh2023/table18/").sum() == 77
+
+
+def test_what_is_there_is_not_fetched_again_and_what_is_missing_is(hub, tmp_path):
+    folder = tmp_path / "fairface"
+    folder.mkdir()
+    fetch_data(FAIRFACE, PORTRAITS, folder)
+    sent = sorted(Path(path).name for path in bodies(hub))
+    assert sent == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    fetch_data(FAIRFACE, PORTRAITS, folder)
+    assert len(bodies(hub)) == 2
+    (folder / "0.25" / sent[1]).unlink()
+    fetch_data(FAIRFACE, PORTRAITS, folder)
+    assert files(folder / "0.25") == sent
+    assert [Path(path).name for path in bodies(hub)[2:]] == sent[1:]
+
+
+def test_files_of_ones_own_are_left_alone(hub, tmp_path):
+    own = rehearsal_clip_audit.write_folders(tmp_path / "own")
+    fetch_data(FAIRFACE, PORTRAITS, own)
+    assert hub.requests == []
+    assert files(own) == []
+
+
+@pytest.mark.parametrize("refuse", [None, 404, 500])
+def test_a_hub_that_does_not_give_all_files_is_named(refuse, hub, tmp_path):
+    hub.refuse = refuse
+    pattern = "0.25/train-*" if refuse else "1.25/train-*"
+    told = rf"the hub does not give .*{FAIRFACE}.*connection and HF_ENDPOINT"
+    with pytest.raises(CheckpointError, match=told):
+        fetch_data(FAIRFACE, pattern, tmp_path / "none")
+    here = rehearsal_clip_audit.write_parquet(tmp_path / "half")
+    (here / "0.25" / "train-00000-of-00002.parquet").unlink()
+    if refuse:
+        with pytest.raises(CheckpointError, match=told):
+            fetch_data(FAIRFACE, pattern, here)
+
+
+def test_a_folder_for_records_that_cannot_be_is_refused_before_the_download(hub, tmp_path, capsys):
+    (tmp_path / "taken").write_text("a file")
+    assert main(["reproduce", "hamidieh2023", "--out", "taken"]) == 1
+    assert "taken" in capsys.readouterr().err
+    assert hub.requests == []
+
+
+# Whose weights a record is of
+
+
+ENTRY = REGISTRY["open-clip"]
+
+
+def stamped(monkeypatch, files, revision="c" * 40, name="open-clip"):
+    """The stamp of a run of one network, with these files in the lock."""
+    entries = {REGISTRY[name].source: {"files": files, "revision": revision}}
+    monkeypatch.setattr(runtime.Lock, "entries", lambda self: entries)
+    run = runtime.Provenance("paper").record(weights={name: revision})
+    return reproduction.stamp(run, "hamidieh2023", {"asked": 9, "there": 9})
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "revision", "released"),
+    [
+        (ENTRY.parameters * 4, "c" * 40, None),  # No hash of the published file is registered.
+        (ENTRY.parameters * 2, f"{'c' * 40}, sha256 {'a' * 12}, settings 0123abcd", None),
+        (ENTRY.parameters * 2 - 1, "c" * 40, False),
+        (ENTRY.parameters * 4, f"my-folder, sha256 {'b' * 12}", False),
+    ],
+)
+def test_a_stamp_says_which_weights_are_not_the_released_ones(
+    bytes_, revision, released, monkeypatch
+):
+    files = {"open_clip_pytorch_model.bin": {"sha256": "a" * 64, "bytes": bytes_}}
+    made = stamped(monkeypatch, files, revision)
+    assert made["networks"]["open-clip"]["released"] is released
+
+
+@pytest.mark.parametrize(("digest", "released"), [("a" * 64, True), ("b" * 64, False)])
+def test_a_registered_hash_decides(digest, released, monkeypatch):
+    pinned = dataclasses.replace(ENTRY, sha256="a" * 64)
+    monkeypatch.setitem(REGISTRY, "open-clip", pinned)
+    made = stamped(monkeypatch, {"a.bin": {"sha256": digest, "bytes": 9}})
+    assert made["networks"]["open-clip"]["released"] is released
+
+
+@pytest.mark.parametrize("name", ["visualbert", "open-clip", "vl-bert", "albef", "detector"])
+def test_files_of_each_kind_of_source_are_known_by_what_was_loaded(name, hub, monkeypatch):
+    """Random weights in the official formats: too small, and else nothing to be said against."""
+    runtime.start("paper")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that VisualBERT had another detector
+        model = models.load(name, device="cpu")
+    run = runtime.Provenance("paper").record(weights={name: model.revision})
+    made = reproduction.stamp(run, "zhou2022", {"asked": 9, "there": 9})
+    assert made["networks"][name]["released"] is False
+    monkeypatch.setitem(REGISTRY, name, dataclasses.replace(REGISTRY[name], parameters=1))
+    made = reproduction.stamp(run, "zhou2022", {"asked": 9, "there": 9})
+    assert made["networks"][name]["released"] is None
