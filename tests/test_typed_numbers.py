@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from biaslib import published, reproduction
+from biaslib.datasets.fairface import SPLITS
 from biaslib.published import zhou2022
 from companion import study2_masked as masked
 from companion import study4_captions as captions
@@ -61,6 +62,10 @@ def probability(entity, image):
 
 def casc(table, word, group):
     return f"{one('hamidieh2023', table, 'casc', word=word, group=group):.2f}"
+
+
+def conduct(group):
+    return f"{cells('hamidieh2023', 12, 'casc', group=group).mean():.3f}"
 
 
 ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
@@ -147,12 +152,28 @@ TYPED = {
     ],
     "notebooks/study3_clip_audit.ipynb": [
         ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
-        ("labelled Indian, {}.", (casc(17, "illiterate", "Indian"),)),
         ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
         ("with men, {}.", (casc(4, "miner", "Male"),)),
         ("a pronoun, {}% have", (one("hamidieh2023", 1, "female", word="nurse"),)),
+        ("*extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
+        ("labelled Indian get *illiterate*, {},", (casc(17, "illiterate", "Indian"),)),
+        ("Hispanic *undocumented*, {}.", (casc(17, "undocumented", "Latino/Hispanic"),)),
+        ("only {}% of those with *CEO*", (one("hamidieh2023", 1, "female", word="ceo"),)),
+        (
+            "for Middle Eastern faces, {}, than for White ones, {}.",
+            (casc(18, "hacker", "Middle Eastern"), casc(18, "hacker", "White")),
+        ),
+        (
+            "{} for Black and {} for Latino or Hispanic faces",
+            (conduct("Black"), conduct("Latino/Hispanic")),
+        ),
+        ("For East Asian ones it is {}.", (conduct("East Asian"),)),
         (CHECKED + ", {} do not, and of {} nothing", share("hamidieh2023", *ALL)),
         ("none of its {} printed", (len(reproduction.printed("hamidieh2023")),)),
+        ("*Rowdy*, {}, is second", (casc(3, "rowdy", "Male"),)),
+        ("*nurturing*, {}, is in", (casc(3, "nurturing", "Female"),)),
+        ("the printed list has {} entries", (len(published.table("hamidieh2023", 2)),)),
+        ("has {:,} portraits", (SPLITS["train"],)),
     ],
     "notebooks/study4_captions.ipynb": [
         (
@@ -182,14 +203,23 @@ TYPED = {
 }
 """Words of a page around a number, and the number that the tables have."""
 
+WHOLE = {"notebooks/study3_clip_audit.ipynb": {"3.2", "3.3", "5%"}}
+"""Chapters of which every number is compared; and what else stands there: sections and levels."""
+
+BOXES = re.compile(r"(?s)(`{3,}|:{3,}).*?\n\1|\$[^$]*\$")
+"""Exercises, cards, boxes to open and formulas."""
+
 
 def text_of(page):
-    """The Markdown of a page; of a chapter, what the authors found."""
+    """The Markdown of a page; of a chapter, what the authors found, or all of it."""
     text = (ROOT / page).read_text(encoding="utf-8")
     if page.endswith(".md"):
         return text
-    cells = ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
-    return next(cell for cell in cells if cell.startswith("## What the authors found"))
+    cells = [each for each in json.loads(text)["cells"] if each["cell_type"] == "markdown"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    if page in WHOLE:
+        return "\n\n".join(texts)
+    return next(text for text in texts if text.startswith("## What the authors found"))
 
 
 @pytest.mark.parametrize(
@@ -206,4 +236,7 @@ def test_no_other_decimal_is_typed(page):
     text = text_of(page)
     for words, values in TYPED[page]:
         text = text.replace(words.format(*values), "")
-    assert re.findall(r"\d*\.\d+", text) == []
+    if page in WHOLE:
+        text = BOXES.sub("", text)
+    found = re.findall(r"(?<![A-Z])\d*\.\d+|\d+%", text)
+    assert [each for each in found if each not in WHOLE.get(page, ())] == []
