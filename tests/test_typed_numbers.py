@@ -173,7 +173,7 @@ TYPED = {
         ("*Rowdy*, {}, is second", (casc(3, "rowdy", "Male"),)),
         ("*nurturing*, {}, is in", (casc(3, "nurturing", "Female"),)),
         ("the printed list has {} entries", (len(published.table("hamidieh2023", 2)),)),
-        ("has {:,} portraits", (SPLITS["train"],)),
+        ("as released has {:,} portraits", (SPLITS["train"],)),
     ],
     "notebooks/study4_captions.ipynb": [
         (
