@@ -1,6 +1,7 @@
 """Figures, tables and checks of the chapter on study 3."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -275,7 +276,7 @@ def innocent_table(audit: study.Audit) -> pandas.DataFrame:
             "n": len(each),
             "half are above": np.median(np.abs(each)),
             "one in twenty is above": np.quantile(np.abs(each), 0.95),
-            "intervals wholly beyond that": beyond.get(kind, 0) if at else None,
+            "intervals wholly beyond that": beyond.get(kind, 0) if at else np.nan,
         }
         for at, (kind, each) in enumerate(values.items())
     ]
@@ -388,7 +389,9 @@ def results(
         Why there is no audit.
     """
     if given.profile == "planted":
-        return [fold(TOY, *_of_run(audit, False), _pronouns(corpus, shares))]
+        tables = [*_of_run(audit, False), _pronouns(corpus, shares)]
+        marked_ones = (replace(each, caption=f"{each.caption}. Planted world") for each in tables)
+        return [fold(TOY, *marked_ones)]
     why = {"model": missing, "captions": corpus.missing}
     caption = "What this page asks for, and what is there"
     shown = [Table(data_availability(given, why), caption)]

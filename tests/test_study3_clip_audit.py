@@ -458,6 +458,7 @@ def test_a_toy_s_numbers_are_folded_under_one_line_and_hold_no_harmful_word(audi
     shares = study.source_of_bias(corpus.path, audit.table)
     (shown,) = plots.results(audit.given, audit, corpus, shares)
     assert shown.summary == plots.TOY
+    assert all(part.caption.endswith(". Planted world") for part in shown.parts)
     told = " ".join(part.frame.to_string() for part in shown.parts)
     harmless = audit.table["bias_type"].isin(plots.OPEN_TYPES)
     others = set(audit.table[~harmless]["word"]) - set(audit.table[harmless]["word"])
