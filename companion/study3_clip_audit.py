@@ -1,114 +1,115 @@
 """Figures, tables and checks of the chapter on study 3."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas
 
-from biaslib import published, stimuli
+from biaslib import published, reproduction, stimuli
 from biaslib.datasets.fairface import SPLITS
-from biaslib.display._style import GROUP_COLOURS, marked, subplots
+from biaslib.display._figure import fold
+from biaslib.display._style import marked, subplots
 from biaslib.display._tables import Table
-from biaslib.display._text import (
-    counted,
-    in_words,
-    interval_text,
-    interval_texts,
-    listed,
-    signed,
-)
+from biaslib.display._text import interval_text, interval_texts, say, signed
+from biaslib.metrics import caption_association
+from biaslib.models import CheckpointError
 from biaslib.published import hamidieh2023
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import availability_table, light, require_paper
+from companion._shared import availability_table
+
+PAPER = "hamidieh2023"
+TABLE_1 = f"{PAPER}_laion_pronouns"
+
+NOT_THERE = (CheckpointError, FileNotFoundError, ImportError)
+"""Errors that say that a model, or a package that reads it, is not on this machine."""
 
 OPEN_TYPES = ("Occupation", "Activity")
 """Types of bias whose words stand in the open; those of the others are behind a note."""
 
-FIGURE_WORDS = {
-    "Behavioral": ("shy", "domestic"),
-    "Occupation": ("homemaker", "farmer", "CEO"),
-    "Criminal justice": ("terrorist", "felon", "hacker"),
-    "Portrayal in Media": ("ghetto", "savage", "third-world", "tribal"),
-    "Education and wealth": ("illiterate", "unskilled"),
+# What the paper prints
+
+
+def first_words(numbers: Sequence[int] = (14, 18, 17)) -> pandas.DataFrame:
+    """Return the first word of each printed list by race: a row a race and table.
+
+    Races stand by their highest value, the highest first, and tables in the order given.
+
+    Examples
+    --------
+    >>> first_words().loc[0, ["group", "category", "word"]].tolist()
+    ['Middle Eastern', 'Political', 'extremist']
+    """
+    lists = pandas.concat(published.table(PAPER, number) for number in numbers)
+    first = lists[lists["rank"] == 1]
+    highest = first.groupby("group")["casc"].transform("max")
+    rows = first.assign(highest=highest).sort_values("highest", ascending=False, kind="stable")
+    return rows.drop(columns="highest").reset_index(drop=True)
+
+
+PRINTED_FIRST = {
+    "shy": (4, "women", "East Asian"),
+    "domestic": (4, "women", "Indian"),
+    "homemaker": (5, "women", "Indian"),
+    "farmer": (5, "men", "Indian"),
+    "CEO": (5, "men", "White"),
+    "terrorist": (6, "men", "Middle Eastern"),
+    "felon": (6, "men", "Black"),
+    "hacker": (6, "men", "White"),
+    "ghetto": (7, "men", "Black"),
+    "savage": (7, "men", "Black"),
+    "third-world": (7, "", "Indian"),
+    "tribal": (7, "", "Indian"),
+    "illiterate": (8, "men", "Indian"),
+    "unskilled": (8, "men", "Indian"),
 }
-"""Words that the captions of the paper's Figures 4 to 8 name; those of Figures 9 to 19 name none.
+"""Figure, gender and race that the captions of Figures 4 to 8 say are retrieved for a word; Figure
+7 names no gender for two of its words.
 
 :meta hide-value:
 """
+
+
+def printed_first() -> pandas.DataFrame:
+    """Return who comes up for a word, by the paper's captions, and its C-ASC by gender and race.
+
+    Examples
+    --------
+    >>> printed_first().set_index("word").loc["homemaker", ["gender", "race"]].tolist()
+    ['women', 'Indian']
+    """
+    genders = {"women": "Female", "men": "Male"}
+    highest = hamidieh2023.casc_tables().groupby(["word", "group"])["casc"].max()
+    return pandas.DataFrame(
+        [
+            {
+                "word": word,
+                "figure": number,
+                "gender": gender or "not said",
+                "race": race,
+                "C-ASC by gender": highest.get((word, genders.get(gender))),
+                "C-ASC by race": highest.get((word, race)),
+            }
+            for word, (number, gender, race) in PRINTED_FIRST.items()
+        ]
+    )
+
+
+# What a run gives
 
 
 def _rows(scores: pandas.DataFrame, statistic: str, facet: str) -> pandas.DataFrame:
     return scores[(scores["statistic"] == statistic) & (scores["level"] == facet)]
 
 
-def _profile(scores: pandas.DataFrame) -> str:
-    return scores["profile"].iloc[0]
-
-
-def mark(run) -> str:
-    """Return what a caption ends with if its numbers are of the planted world.
-
-    Parameters
-    ----------
-    run
-        Of :func:`biaslib.runtime.start`.
-    """
-    return ". Planted world, tiny-CLIP" if run.profile == "planted" else ""
-
-
-def flow(cosines: np.ndarray, given: study.Inputs, caption: str):
-    """Draw one word's way through the method, as Figure 2: cosines by gender, and who is retrieved.
-
-    Parameters
-    ----------
-    cosines
-        Of the caption with every portrait.
-    given
-        Inputs of the run.
-    caption
-        What the cosines are with.
-    """
-    members, colours = given.groups["gender"], list(GROUP_COLOURS.values())  # women, men
-    figure, (left, right) = subplots(1, 2, height=3.2, width_ratios=(3, 2))
-    edges = np.linspace(cosines.min(), cosines.max(), 25)
-    for name, colour, hatch in zip(given.gender, colours, ("", "///"), strict=True):
-        chosen = cosines[members[name].to_numpy()]
-        left.hist(chosen, edges, alpha=0.5, color=colour, hatch=hatch, label=name)
-        left.axvline(chosen.mean(), color=colour, linewidth=2)
-    left.axvline(np.sort(cosines)[-given.k], color="0.3", linestyle="--")
-    left.set(xlabel=f"cosine with “{caption}”", ylabel="portraits")
-    left.legend(frameon=False)
-    shares = flow_table(cosines, given)
-    right.bar(shares["group"], shares["share of the retrieved"], color=colours)
-    right.axhline(0.5, color="0.4", linestyle=":")
-    right.set(ylabel=f"share of the {given.k} nearest", ylim=(0, 1))
-    return marked(figure, given.profile)
-
-
-def flow_table(cosines: np.ndarray, given: study.Inputs) -> pandas.DataFrame:
-    """Return what :func:`flow` shows: mean cosine and share among the retrieved, by gender."""
-    members = given.groups["gender"]
-    top = np.argsort(-cosines, kind="stable")[: given.k]
-    return pandas.DataFrame(
-        [
-            {
-                "group": name,
-                "portraits": int(members[name].sum()),
-                "mean cosine": cosines[members[name].to_numpy()].mean(),
-                "share of the retrieved": members[name].to_numpy()[top].mean(),
-            }
-            for name in given.gender
-        ]
-    )
-
-
 def top_words(
     scores: pandas.DataFrame,
     facet: str,
     bias_type: str,
-    n: int | None = None,
+    n: int = 10,
     interval: bool = False,
 ) -> pandas.DataFrame:
     """Return each group's words with the highest C-ASC, as Tables 3 to 18 print them.
@@ -124,11 +125,10 @@ def top_words(
     bias_type
         A type of the taxonomy.
     n
-        Words a group; None takes as many as the paper's table of the type lists.
+        Words a group.
     interval
         Add the 95% interval.
     """
-    n = list_length(facet, bias_type) if n is None else n
     rows = _rows(scores, "c_asc", facet)
     rows = rows[rows["bias_type"] == bias_type]
     starred = stimuli.GENDERED_OCCUPATIONS if bias_type == "Occupation" else ()
@@ -146,60 +146,39 @@ def top_words(
     return pandas.DataFrame({"rank": range(1, 1 + max(map(len, columns.values())))} | columns)
 
 
-def list_length(facet: str, bias_type: str) -> int:
-    """Return how many words a group the paper's tables list: by gender Tables 3 to 6, else 7 to 18.
+def least_even(
+    scores: pandas.DataFrame, facet: str, types: Sequence[str] | None = None, n: int = 3
+) -> pandas.DataFrame:
+    """Return by type of bias the words whose retrieved portraits have the lowest entropy.
 
-    A type without a table of the facet has ten, as most have.
-
-    Examples
-    --------
-    >>> [list_length("gender", kind) for kind in ("Behavioral", "Occupation", "Activity")]
-    [5, 7, 10]
+    Parameters
+    ----------
+    scores
+        As of :func:`biaslib.studies.study3_clip_audit.score`.
+    facet
+        Such as the intersection of gender and race.
+    types
+        Of words; None takes all.
+    n
+        Words a type.
     """
-    printed = hamidieh2023.casc_tables()
-    rows = printed[printed["facet"] == ("gender" if facet == "gender" else "race")]
-    ranks = rows.loc[rows["category"] == bias_type, "rank"]
-    return int(ranks.max()) if len(ranks) else 10
-
-
-def unevenest(scores: pandas.DataFrame, facet: str, bias_type: str, n: int) -> list[str]:
-    """Return the words of a type whose retrieved portraits have the lowest entropy."""
-    rows = _rows(scores, "entropy", facet)
-    rows = rows[rows["bias_type"] == bias_type]
-    return rows.sort_values("value", kind="stable")["test"].head(n).tolist()
+    rows = _rows(scores, "entropy", facet).sort_values("value", kind="stable")
+    every = list(dict.fromkeys(scores["bias_type"])) if types is None else types
+    columns = {}
+    for kind in every:
+        best = rows[rows["bias_type"] == kind].head(n)
+        pairs = zip(best["test"], best["value"], strict=True)
+        columns[kind] = [f"{word} {signed(value)}" for word, value in pairs]
+    return pandas.DataFrame(
+        [(kind, ", ".join(words)) for kind, words in columns.items()],
+        columns=["type", "words with the lowest entropy"],
+    )
 
 
 def composition_table(
-    scores: pandas.DataFrame, facet: str, bias_type: str, words: Sequence[str]
+    scores: pandas.DataFrame, facet: str, words: Sequence[str]
 ) -> pandas.DataFrame:
     """Return the share of every group among the portraits retrieved for some words.
-
-    Raises
-    ------
-    UnknownNameError
-        If a word was not scored under that type; the message names words that were.
-    """
-    rows = _rows(scores, "share", facet)
-    rows = rows[rows["bias_type"] == bias_type].rename(columns={"test": "word"})
-    for word in words:
-        if word not in set(rows["word"]):
-            raise unknown_name(f"word of the type {bias_type}", word, rows["word"].unique())
-    rows = rows[rows["word"].isin(words)]
-    wide = rows.pivot_table(index="word", columns="group", values="value", sort=False)
-    return wide.loc[list(words)].reset_index().rename_axis(columns=None)
-
-
-def compositions(
-    scores: pandas.DataFrame, facet: str, words: Mapping[str, Sequence[str]]
-) -> pandas.DataFrame:
-    """Return :func:`composition_table` of words of several types, one below the other."""
-    return pandas.concat([composition_table(scores, facet, *each) for each in words.items()])
-
-
-def composition(scores: pandas.DataFrame, facet: str, words: Mapping[str, Sequence[str]]):
-    """Draw who is retrieved, as Figures 4 to 19: a panel a type of bias, a row a word.
-
-    A column is a group; darker cells hold more of the retrieved.
 
     Parameters
     ----------
@@ -208,165 +187,20 @@ def composition(scores: pandas.DataFrame, facet: str, words: Mapping[str, Sequen
     facet
         Such as the intersection of gender and race.
     words
-        Words to draw by type of bias, such as :data:`FIGURE_WORDS`.
+        In their order; a word of two types has one row.
 
     Raises
     ------
     UnknownNameError
-        If a word was not scored under its type.
+        If a word was not scored; the message names words that were.
     """
-    import seaborn
-
-    tables = [composition_table(scores, facet, *each).set_index("word") for each in words.items()]
-    heights = [len(each) for each in tables]
-    figure, axes = subplots(
-        len(words), 1, height=0.36 * sum(heights) + 0.5 * len(words) + 0.9, sharex=True,
-        height_ratios=heights, squeeze=False,
-    )  # fmt: skip
-    most = max(each.to_numpy().max() for each in tables)
-    for axis, table, name in zip(axes[:, 0], tables, words, strict=True):
-        seaborn.heatmap(
-            table, ax=axis, vmin=0, vmax=most, cmap=light("Blues", 0, 0.55), annot=True, fmt=".0%",
-            cbar=False, annot_kws={"fontsize": 8, "color": "black"}, linewidths=0.5,
-        )  # fmt: skip
-        axis.set_title(name, fontsize=10, loc="left")
-        axis.set(xlabel="", ylabel="")
-        axis.tick_params(axis="y", rotation=0, labelsize=9)
-        axis.tick_params(axis="x", rotation=45, labelsize=8.5)
-    return marked(figure, _profile(scores))
-
-
-def largest_sentence(table: pandas.DataFrame, genders: Sequence[str]) -> str:
-    """Return which group comes up most for each word, and which words bring one gender only.
-
-    Parameters
-    ----------
-    table
-        Of :func:`compositions`, by gender and a second facet.
-    genders
-        Names that its columns begin with.
-
-    Examples
-    --------
-    >>> rows = {"word": ["CEO", "coding"], "women, old": [0, 0.4], "men, old": [1, 0.6]}
-    >>> largest_sentence(pandas.DataFrame(rows), ["women", "men"])[-65:]
-    '*CEO* (100%); men, old for *coding* (60%). *CEO* brings men only.'
-    """
-    wide = table.set_index("word")
-    parts = [
-        f"{group} for *{word}* ({wide.loc[word, group]:.0%})"
-        for word, group in wide.idxmax(axis=1).items()
-    ]
-    told = f"Most often come up {'; '.join(parts)}."
-    for name in genders:
-        own = wide[[each for each in wide if each.startswith(f"{name}, ")]].sum(axis=1)
-        if words := listed(f"*{word}*" for word in own.index[own > 1 - 1e-9]):
-            told += f" {words} {'bring' if ' and ' in words else 'brings'} {name} only."
-    return told
-
-
-def kinds_sentence(table: pandas.DataFrame) -> str:
-    """Return how many captions of each kind of word a run has.
-
-    Examples
-    --------
-    >>> kinds_sentence(pandas.DataFrame({"kind": ["noun", "activity", "noun"]}))
-    '1 activity, 2 nouns'
-    """
-    plural = {"activity": "activities"}
-    found = table.groupby("kind").size()
-    return ", ".join(counted(n, plural.get(kind, f"{kind}s")) for kind, n in found.items())
-
-
-def folded_lists(scores: pandas.DataFrame, given: study.Inputs) -> list[Table]:
-    """Return the lists that hold harmful words, each folded; in ``planted`` none.
-
-    They are who is retrieved for the words that the captions of Figures 4, 6, 7 and 8 name, the
-    words of conduct and looks by gender, and the words of every type by the second facet.
-    """
-    if given.profile != "paper":
-        return []
-    facets = list(given.groups)
-    second, both = facets[1], facets[-1]
-    named = {kind: words for kind, words in FIGURE_WORDS.items() if kind not in OPEN_TYPES}
-    said = "harmful words included"
-    caption = f"Who is retrieved for words of Figures 4, 6, 7 and 8, {said}"
-    lists = [(caption, compositions(scores, both, named))]
-    for kind in ("Behavioral", "Appearance"):
-        caption = f"{kind}, {said}: highest C-ASC by gender"
-        lists.append((caption, top_words(scores, "gender", kind, interval=True)))
-    for kind in scores["bias_type"].unique():
-        caption = f"{kind}, {said}: highest C-ASC by {second}"
-        lists.append((caption, top_words(scores, second, kind)))
-    return [Table(rows, caption, folded=True) for caption, rows in lists]
-
-
-def _beside_innocent(
-    scores: pandas.DataFrame, innocent: np.ndarray
-) -> tuple[str, dict[str, np.ndarray]]:
-    """Return the first gender, and its C-ASC for innocent words and by type of bias."""
-    rows = _rows(scores, "c_asc", "gender")
-    first = rows["group"].iloc[0]
-    types = rows[rows["group"] == first].groupby("bias_type", sort=False)["value"]
-    return first, {"innocent words": innocent} | {name: v.to_numpy() for name, v in types}
-
-
-def innocent_table(scores: pandas.DataFrame, innocent: np.ndarray) -> pandas.DataFrame:
-    """Return quantiles of the size of C-ASC for words of the taxonomy and innocent ones.
-
-    Parameters
-    ----------
-    scores
-        Of the taxonomy, of which the first gender's are taken.
-    innocent
-        C-ASC of that gender for innocent words.
-    """
-    kinds = {n: np.abs(values) for n, values in _beside_innocent(scores, innocent)[1].items()}
-    return pandas.DataFrame(
-        [
-            {"words": name, "n": len(v), "median": np.median(v), "95% below": np.quantile(v, 0.95)}
-            for name, v in kinds.items()
-        ]
-    )
-
-
-def innocent_figure(scores: pandas.DataFrame, innocent: np.ndarray):
-    """Draw the sizes of C-ASC by type of bias, beside those of innocent words."""
-    first, groups = _beside_innocent(scores, innocent)
-    figure, axis = subplots(height=0.36 * len(groups) + 1)
-    axis.boxplot(list(groups.values()), orientation="horizontal", tick_labels=list(groups))
-    axis.axvline(0, color="0.5", linewidth=1)
-    axis.invert_yaxis()
-    axis.set(xlabel=f"C-ASC of {first}")
-    return marked(figure, _profile(scores))
-
-
-def rejections_sentence(rows: pandas.DataFrame) -> str:
-    """Return for how many words Welch's test is below .05, for a facet of two groups.
-
-    C-ASC of one of the two groups is that of the other with its sign reversed, and so is the test:
-    each word is counted once, and corrected once.
-
-    Parameters
-    ----------
-    rows
-        Of :func:`biaslib.studies.study3_clip_audit.rejections`, of one facet.
-
-    Examples
-    --------
-    >>> row = {"unit": "portraits", "n": 300, "tests": 6, "uncorrected": 4, "corrected": 2}
-    >>> rejections_sentence(pandas.DataFrame([row]))
-    'Of 3 words, 2 are significant before and 1 after correction with 300 portraits as units'
-    """
-    first, *others = [
-        (f"{row.uncorrected // 2}", f"{row.corrected // 2}", f"{row.n:,} {row.unit} as units")
-        for row in rows.itertuples()
-    ]
-    told = (
-        f"Of {rows['tests'].iloc[0] // 2} words, {first[0]} are significant before and {first[1]} "
-        f"after correction with {first[2]}"
-    )
-    return told + "".join(f", and {a} and {b} with {units}" for a, b, units in others)
+    rows = _rows(scores, "share", facet).rename(columns={"test": "word"})
+    for word in words:
+        if word not in set(rows["word"]):
+            raise unknown_name("word", word, rows["word"].unique())
+    rows = rows[rows["word"].isin(words)]
+    wide = rows.pivot_table(index="word", columns="group", values="value", sort=False)
+    return wide.loc[list(words)].reset_index().rename_axis(columns=None)
 
 
 def erasure_table(
@@ -421,292 +255,219 @@ def hardly(erased: pandas.DataFrame) -> str:
     )
 
 
-def pronoun_sentence(corpus: study.Corpus, shares: pandas.DataFrame, words: Sequence[str]) -> str:
-    """Return what was counted where, and women's pronouns beside some words with their intervals.
+def innocent_table(audit: study.Audit) -> pandas.DataFrame:
+    """Return how large C-ASC by gender is, for words without social meaning and for each type.
 
     Parameters
     ----------
-    corpus, shares
-        Of the run: its captions, and what :func:`biaslib.studies.study3_clip_audit.source_of_bias`
-        counts in them.
-    words
-        Of which those that the captions hold are named.
+    audit
+        Of a run, whose model scores the innocent words as well.
     """
-    rows = shares.set_index("word")
-    known = [word for word in words if word in rows.index]
-    truth = dict(zip(known, corpus.truth(known), strict=True)) if corpus.truth else {}
-    parts = [
-        f"with *{row.Index}*, {row.share:.0%} ({row.low:.0%} to {row.high:.0%}"
-        + (f"; planted: {truth[row.Index]:.0%})" if truth else ")")
-        for row in rows.loc[known].itertuples()
+    rows = _rows(audit.scores, "c_asc", "gender")
+    rows = rows[rows["group"] == audit.given.gender[0]]
+    values = {"innocent words": audit.c_asc(audit.given.innocent["caption"])[:, 0]}
+    types = rows.groupby("bias_type", sort=False)["value"]
+    values |= {kind: part.to_numpy() for kind, part in types}
+    limit = np.quantile(np.abs(values["innocent words"]), 0.95)
+    beyond = rows[(rows["low"] > limit) | (rows["high"] < -limit)].groupby("bias_type").size()
+    rows = [
+        {
+            "words": kind,
+            "n": len(each),
+            "half are above": np.median(np.abs(each)),
+            "one in twenty is above": np.quantile(np.abs(each), 0.95),
+            "intervals wholly beyond that": beyond.get(kind, 0) if at else np.nan,
+        }
+        for at, (kind, each) in enumerate(values.items())
     ]
-    where = "data folder captions" if corpus.profile == "paper" else "planted world"
-    told = (
-        f"Counted: {shares.attrs['rows']:,} captions of the {where}, "
-        f"{in_words(shares.attrs['nulls'])} of them empty. Of the pronouns, these shares are "
-        f"women's (95% interval): {'; '.join(parts)}."
-    )
-    if not corpus.missing:
-        return told
-    return (
-        f"**There is no corpus of captions here:** {corpus.missing}. What follows is of the "
-        f"planted world instead and says nothing about LAION. {told}"
-    )
+    return pandas.DataFrame(rows, dtype=object)
 
 
-def _interval(row) -> str:
-    if not np.isfinite(row["low"]):
-        return "none, one portrait"
-    return interval_text(row["low"], row["high"])
+def pronoun_table(shares: pandas.DataFrame, corpus: study.Corpus) -> pandas.DataFrame:
+    """Return women's share of the pronouns beside the words of the paper's Table 1.
 
-
-def highest_printed(facet: str) -> dict[str, float]:
-    """Return each word's highest printed C-ASC over the groups of a facet: gender or race.
-
-    Examples
-    --------
-    >>> highest_printed("race")["terrorist"], highest_printed("gender")["nurse"]
-    (1.05, 1.28)
+    Parameters
+    ----------
+    shares
+        Of :func:`biaslib.studies.study3_clip_audit.source_of_bias`.
+    corpus
+        In which they were counted.
     """
-    printed = hamidieh2023.casc_tables()
-    return printed[printed["facet"] == facet].groupby("word")["casc"].max().to_dict()
+    words = published.table(PAPER, 1)["word"].replace("ceo", "CEO")
+    rows = shares[shares["word"].isin(words) & (shares["n"] > 0)]
+    table = {
+        "word": rows["word"],
+        "captions": rows["n"],
+        "women's pronouns, %": 100 * rows["share"],
+        "95% interval": interval_texts(100 * rows[["low", "high"]], 1),
+    }
+    truth = {"put in, %": 100 * corpus.truth(rows["word"].tolist())} if corpus.truth else {}
+    return pandas.DataFrame(table | truth)
 
 
-PRINTED_GENDERS = {"women": "Female", "men": "Male"}
-GENDER_MARKS = {"women": "o", "men": "^"}
+def choices_table(audit: study.Audit) -> pandas.DataFrame:
+    """Return how C-ASC by gender changes with choices that the paper leaves open.
 
-ABOVE, BELOW = (-0.2, "bottom"), (0.2, "top")
-PRINTED_RACES = {
-    14: {"extremist": ABOVE, "libertarian": ABOVE, "fascist": BELOW},
-    18: {"terrorist": ABOVE, "felon": ABOVE},
-    17: {"illiterate": ABOVE, "unskilled": BELOW, "undocumented": ABOVE},
-}
-"""Tables by race that are drawn, and the words that their figure names: those that the text does,
-each above or below its dot.
-
-:meta hide-value:
-"""
-
-
-def printed_twice_sentence() -> str:
-    """Return which words two tables print with different values, against the order of their list.
-
-    Examples
-    --------
-    >>> print(printed_twice_sentence().partition(": ")[0])
-    Two values of these tables break the order of their lists
+    Parameters
+    ----------
+    audit
+        Of a run: its words are scored again with one choice changed at a time.
     """
-    conflicts = hamidieh2023.value_conflicts()
-    parts = [
-        f"*{row.word}* ({row.group}) has {row.casc_full:.2f} in Table {row.table_full} and "
-        f"{row.casc_small:.2f} in Table {row.table_small}"
-        for row in conflicts.itertuples()
-    ]
-    n = in_words(len(parts)).capitalize()
-    return f"{n} values of these tables break the order of their lists: {listed(parts)}."
-
-
-def printed_races():
-    """Draw the paper's Tables 14, 18 and 17: the ten highest words of each race, a dot a word."""
-    figure, axes = subplots(1, 3, height=3.7, sharey=True)
-    for axis, (number, named) in zip(axes, PRINTED_RACES.items(), strict=True):
-        rows = published.table("hamidieh2023", number)
-        groups = list(dict.fromkeys(rows["group"]))
-        axis.axvline(0, color="0.5", linewidth=1)
-        axis.scatter(rows["casc"], rows["group"].map(groups.index), s=14, alpha=0.6)
-        highest = rows.sort_values("casc").drop_duplicates("word", keep="last")
-        for row in highest[highest["word"].isin(named)].itertuples():
-            shift, side = named[row.word]
-            place = (row.casc, groups.index(row.group) + shift)
-            axis.text(*place, row.word, fontsize=8.5, ha="right", va=side)
-        axis.set_title(f"{rows['category'].iloc[0]} (Table {number})", fontsize=9.5)
-    axes[0].set_yticks(range(len(groups)), groups, fontsize=9)
-    axes[0].set_ylim(len(groups) - 0.25, -0.75)
-    axes[1].set_xlabel("C-ASC, as printed")
-    return figure
-
-
-def printed_genders():
-    """Draw the paper's Tables 4, 5 and 1: words by gender, and pronouns in captions."""
-    figure, axes = subplots(1, 3, height=4.5, width_ratios=(5, 5, 4))
-    for axis, number in zip(axes, (4, 5), strict=False):
-        rows = published.table("hamidieh2023", number)
-        men = rows["group"] == "Male"
-        rows = rows.assign(towards=rows["casc"].where(~men, -rows["casc"])).sort_values("towards")
-        places = np.arange(len(rows))
-        for name, mark in GENDER_MARKS.items():
-            own, colour = (rows["group"] == PRINTED_GENDERS[name]).to_numpy(), GROUP_COLOURS[name]
-            axis.hlines(places[own], 0, rows["towards"][own], color=colour, linewidth=1)
-            axis.plot(rows["towards"][own], places[own], mark, color=colour, markersize=5)
-        axis.set_yticks(places, rows["word"], fontsize=8.5)
-        axis.axvline(0, color="0.5", linewidth=1)
-        axis.set_title(f"{rows['category'].iloc[0]} (Table {number})", fontsize=10)
-        axis.set_xlabel("men   C-ASC   women", fontsize=9.5)
-        axis.xaxis.set_major_formatter(lambda value, place: f"{abs(value):g}")
-    rows = published.table("hamidieh2023", 1).iloc[::-1]
-    axes[2].plot(rows["female"], range(len(rows)), "D", color="C2", markersize=5)
-    axes[2].axvline(50, color="0.5", linestyle=":")
-    axes[2].set_yticks(range(len(rows)), rows["word"], fontsize=8.5)
-    axes[2].set_title("Captions (Table 1)", fontsize=10)
-    axes[2].set_xlabel("women’s pronouns, %", fontsize=9)
-    axes[2].set_xlim(0, 100)
-    return figure
-
-
-PRINTED_FIRST = {
-    "shy": (4, "women", "East Asian"),
-    "domestic": (4, "women", "Indian"),
-    "homemaker": (5, "women", "Indian"),
-    "farmer": (5, "men", "Indian"),
-    "CEO": (5, "men", "White"),
-    "terrorist": (6, "men", "Middle Eastern"),
-    "felon": (6, "men", "Black"),
-    "hacker": (6, "men", "White"),
-    "illiterate": (8, "men", "Indian"),
-    "unskilled": (8, "men", "Indian"),
-}
-"""Figure, gender and race that the captions of Figures 4, 5, 6 and 8 say are retrieved for a word.
-
-:meta hide-value:
-"""
-
-
-def printed_first() -> pandas.DataFrame:
-    """Return who comes up for a word, by the paper's captions, and its C-ASC by gender and race."""
-    highest = hamidieh2023.casc_tables().groupby(["word", "group"])["casc"].max()
+    given, found = audit.given, audit.retrieval
+    women = given.groups["gender"][[given.gender[0]]].to_numpy()
+    nouns = [stimuli.caption(word, "noun") for word in audit.table["word"]]
+    first, other = (caption_association.c_asc(found.similarities, women, d)[:, 0] for d in (1, 0))
+    halves = [found.ranking[:, :n] for n in (given.k, given.k // 2)]
+    shares = [caption_association.top_k_composition(top, women).shares[:, 0] for top in halves]
+    pairs = {
+        "divide by n, not by n − 1": (first, other),
+        "the template of nouns for all words": (first, audit.c_asc(nouns)[:, 0]),
+        "retrieve half as many (shares of women)": shares,
+    }
     return pandas.DataFrame(
         [
-            {
-                "word": word,
-                "figure": number,
-                "gender": gender,
-                "race": race,
-                "C-ASC by gender": highest.get((word, PRINTED_GENDERS[gender])),
-                "C-ASC by race": highest.get((word, race)),
-            }
-            for word, (number, gender, race) in PRINTED_FIRST.items()
+            {"what is changed": name, "largest change": np.abs(a - b).max(),
+             "rank correlation": pandas.Series(a).corr(pandas.Series(b), method="spearman")}
+            for name, (a, b) in pairs.items()
         ]
-    )
+    )  # fmt: skip
 
 
-def printed_intersections():
-    """Draw who comes up for a word by the paper's captions, with the printed C-ASC of the race."""
-    rows = printed_first()
-    races = list(dict.fromkeys(published.table("hamidieh2023", 14)["group"]))
-    figure, axis = subplots(height=3.6)
-    for gender, mark in GENDER_MARKS.items():
-        own = rows[rows["gender"] == gender]
-        places = own["race"].map(races.index)
-        axis.plot(places, own.index, mark, color=GROUP_COLOURS[gender], markersize=8, label=gender)
-    for row, value in zip(rows.itertuples(), rows["C-ASC by race"], strict=True):
-        text = "–" if np.isnan(value) else signed(value)
-        axis.text(races.index(row.race) + 0.15, row.Index, text, va="center", fontsize=9)
-    names = [each.replace("/", "/\n").replace(" ", "\n") for each in races]
-    axis.set_xticks(range(len(races)), names, fontsize=9)
-    axis.set_yticks(range(len(rows)), rows["word"], fontsize=9)
-    axis.set(xlim=(-0.5, len(races) - 0.3), ylim=(len(rows) - 0.5, -0.5))
-    axis.grid(color="0.9")
-    axis.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), fontsize=9)
-    return figure
-
-
-def printed_lists(numbers: Sequence[int], n: int = 5) -> pandas.DataFrame:
-    """Return the paper's printed lists: table, category, group, and its first words with C-ASC."""
-    rows = []
-    for number in numbers:
-        frame = published.table("hamidieh2023", number)
-        for group, part in frame.groupby("group", sort=False):
-            best = part.sort_values("rank").head(n)
-            texts = [f"{w} {signed(c)}" for w, c in zip(best["word"], best["casc"], strict=True)]
-            rows.append(
-                {"table": number, "category": part["category"].iloc[0], "group": group,
-                 "as printed": ", ".join(texts)}
-            )  # fmt: skip
-    return pandas.DataFrame(rows)
-
-
-def printed_gender_lists() -> pandas.DataFrame:
-    """Return the lists of Tables 4 and 5, and the pronouns of Table 1."""
-    shares = [
-        f"{row.word} {row.female:.1f}% of {row.images:,}"
-        for row in published.table("hamidieh2023", 1).itertuples()
-    ]
-    pronouns = {"table": 1, "category": "Captions", "group": "women's pronouns"}
-    pronouns["as printed"] = ", ".join(shares)
-    return pandas.concat([printed_lists([4, 5], 10), pandas.DataFrame([pronouns])])
-
-
-def printed_beside(scores: pandas.DataFrame, numbers: Sequence[int]) -> pandas.DataFrame:
-    """Return printed C-ASC beside those of a run: a row a printed cell.
+def data_availability(given: study.Inputs, missing: Mapping[str, str]) -> pandas.DataFrame:
+    """Return what was asked for, and is there: portraits, groups, words, model and captions.
 
     Parameters
     ----------
-    scores
-        As of :func:`biaslib.studies.study3_clip_audit.score`, in ``paper``.
-    numbers
-        Of the paper's Tables 3 to 18.
-
-    Raises
-    ------
-    ValueError
-        If the scores are of the planted world: its numbers and printed ones share no table.
+    given
+        Inputs of the run.
+    missing
+        Why the *model* or the *captions* are not there.
     """
-    require_paper(scores)
-    printed = pandas.concat(published.table("hamidieh2023", number) for number in numbers)
-    printed = printed.assign(
-        level=printed["facet"],
-        test=printed["word"],
-        bias_type=printed["category"],
-        label=printed["group"].str.replace("/", "_"),
-    )
-    ours = scores[scores["statistic"] == "c_asc"].rename(columns={"group": "label"})
-    keys = ["level", "test", "bias_type", "label"]
-    both = printed.merge(ours[[*keys, "value", "low", "high"]], on=keys, how="left")
-    found = both[["value", "low", "high"]].to_dict("records")
-    return pandas.DataFrame(
-        {
-            "table": both["table"],
-            "group": both["group"],
-            "word": both["word"],
-            "printed": both["casc"],
-            "this run (95% interval)": [
-                f"{signed(row['value'])} ({_interval(row)})" if np.isfinite(row["value"]) else "–"
-                for row in found
-            ],
-        }
-    )
-
-
-def beside_tables(scores: pandas.DataFrame) -> list[Table]:
-    """Return all printed C-ASC beside a run in ``paper``, folded; for other scores none."""
-    if _profile(scores) != "paper":
-        return []
-    tables = {
-        "Tables 4 and 5: printed, and here": [4, 5],
-        "Tables 3 and 6 to 18, slurs among their words: printed, and here": [3, *range(6, 19)],
-    }
-    return [
-        Table(printed_beside(scores, numbers), caption, folded=True)
-        for caption, numbers in tables.items()
-    ]
-
-
-def data_availability(given: study.Inputs) -> pandas.DataFrame:
-    """Return how many portraits, groups and words were asked for, and are there."""
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
     groups = pandas.concat(sizes.values())
     printed = hamidieh2023.casc_tables()
     known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
     scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
-    return availability_table(
-        [
-            ("portraits", asked, n, "" if n == asked else f"this run is of {given.dataset}"),
-            ("groups", len(groups), (groups > 0).sum(), ", ".join(groups.index[groups == 0])),
-            ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
-        ]
-    )
+    rows = [
+        ("portraits", asked, n, "" if n == asked else f"{asked - n:,} of {given.dataset}"),
+        ("groups", len(groups), (groups > 0).sum(), ", ".join(groups.index[groups == 0])),
+        ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
+    ]
+    for what in ("model", "captions"):
+        rows.append((what, 1, int(not missing.get(what)), missing.get(what, "")))
+    return availability_table(rows)
 
+
+TOY = (
+    "A toy's numbers, to show the form of the tables. They are of tiny-CLIP and drawn faces, and "
+    "say nothing about CLIP"
+)
+
+
+def results(
+    given: study.Inputs,
+    audit: study.Audit | None,
+    corpus: study.Corpus,
+    shares: pandas.DataFrame,
+    missing: str = "",
+) -> list[Any]:
+    """Return what the full run shows: in ``planted`` folded under one line, as it is of a toy.
+
+    In ``paper``: what is there, the words of each gender, the run beside everything that the paper
+    prints, and folded all else, as it has harmful words. What was not run is not shown.
+
+    Parameters
+    ----------
+    given
+        Inputs of the run.
+    audit
+        Its scores; None where the model is not there.
+    corpus, shares
+        Its captions, and the pronouns that were counted in them.
+    missing
+        Why there is no audit.
+    """
+    if given.profile == "planted":
+        tables = [*_of_run(audit, False), _pronouns(corpus, shares)]
+        marked_ones = (replace(each, caption=f"{each.caption}. Planted world") for each in tables)
+        return [fold(TOY, *marked_ones)]
+    why = {"model": missing, "captions": corpus.missing}
+    caption = "What this page asks for, and what is there"
+    shown = [Table(data_availability(given, why), caption)]
+    shown += [say("**Note:** {notes}.", notes="; ".join(given.notes))] if given.notes else []
+    if audit is not None:
+        tables = _of_run(audit, True)
+        counts = {} if corpus.missing else {TABLE_1: study.pronoun_counts(shares)}
+        shown += [*tables[: len(OPEN_TYPES)], *_beside(audit, counts)]
+        caption = "All else that the run gives: harmful words by gender, by race and by both"
+        shown.append(fold(caption, *tables[len(OPEN_TYPES) :], *_harmful(audit)))
+    return shown if corpus.missing else [*shown, _pronouns(corpus, shares)]
+
+
+def _pronouns(corpus: study.Corpus, shares: pandas.DataFrame) -> Table:
+    return Table(pronoun_table(shares, corpus), "Pronouns beside a word in captions, as in Table 1")
+
+
+def _of_run(audit: study.Audit, paper: bool) -> list[Table]:
+    """Return the tables of a run that hold no harmful word, those of its top words first."""
+    given, scores = audit.given, audit.scores
+    second, both = list(given.groups)[1], list(given.groups)[-1]
+    kinds = OPEN_TYPES if paper else OPEN_TYPES[:1]
+    members = given.groups[second]
+    erased = study.erasure(audit.retrieval, members, audit.table, units=given.units)
+    tables = {
+        f"{kind}: highest C-ASC by gender, 95% intervals resample {given.unit_name}": top_words(
+            scores, "gender", kind, interval=True
+        )
+        for kind in kinds
+    }
+    tables |= {
+        f"Shares of the {given.k} nearest, by {both}": composition_table(
+            scores, both, ("homemaker", "farmer", "CEO")
+        ),
+        f"Entropy of the {given.k} nearest, by {both}": least_even(scores, both, OPEN_TYPES),
+        f"For how many words each {second} is hardly retrieved": erasure_table(erased),
+        "Size of C-ASC by gender, beside words without social meaning": innocent_table(audit),
+        "Tests of C-ASC that reject at 5%, by what counts as a unit": study.rejections(
+            audit.retrieval, given
+        ),
+        "What other choices change": choices_table(audit),
+    }
+    return [Table(rows, caption) for caption, rows in tables.items()]
+
+
+def _beside(audit: study.Audit, counts: Mapping[str, pandas.DataFrame]) -> list[Table]:
+    """Return the run beside what the paper prints: how many numbers are met, and all of them."""
+    found = reproduction.compare(audit.scores, PAPER, counts)
+    met = found["verdict"].value_counts().reindex(reproduction.VERDICTS, fill_value=0)
+    counted = met.rename_axis("verdict").rename("printed numbers and lists").reset_index()
+    ran = found[found["verdict"] != "not run"]
+    return [
+        Table(counted, "This run beside the paper: how many printed numbers and lists are met"),
+        Table(ran, "Printed numbers and lists, harmful words among them, and this run", True),
+    ]
+
+
+def _harmful(audit: study.Audit) -> list[Table]:
+    """Return the lists of words that do harm, as Tables 3 to 18 and Figures 4 to 8 have them."""
+    scores, facets = audit.scores, list(audit.given.groups)
+    second, both = facets[1], facets[-1]
+    tables = {
+        "Who is retrieved for words of Figures 4 to 8": composition_table(
+            scores, both, list(PRINTED_FIRST)
+        ),
+        "Words with the lowest entropy, by type": least_even(scores, both),
+    }
+    for kind in ("Behavioral", "Appearance"):
+        rows = top_words(scores, "gender", kind, interval=True)
+        tables[f"{kind}: highest C-ASC by gender"] = rows
+    for kind in scores["bias_type"].unique():
+        tables[f"{kind}: highest C-ASC by {second}"] = top_words(scores, second, kind)
+    return [Table(rows, caption, folded=True) for caption, rows in tables.items()]
+
+
+# Checks of the exercises
 
 COSINES = np.array([0.31, 0.22, 0.25, 0.18, 0.27, 0.20, 0.29, 0.16, 0.24, 0.21])
 GROUP = np.array([True, False, False, True, True, False, False, False, False, False])

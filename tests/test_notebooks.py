@@ -23,7 +23,7 @@ HIDDEN = {
     "published_numbers": 2,
     "study1_grounded": 5,
     "study2_masked": 4,
-    "study3_clip_audit": 9,
+    "study3_clip_audit": 5,
     "study4_captions": 3,
     "text_encoders": 4,
     "what_holds_up": 2,

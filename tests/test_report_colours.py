@@ -1,12 +1,11 @@
 """Colours of figures: ink can be read in both modes, and a colour means one thing."""
 
 import numpy as np
-import pandas
 import pytest
 from matplotlib.colors import to_rgb
 
 from biaslib import display
-from companion import published_numbers, study3_clip_audit
+from companion import published_numbers
 from companion._shared import DOSE_COLOURS
 
 HALF_A_TURN = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
@@ -34,19 +33,6 @@ def test_numbers_of_a_heat_map_can_be_read_in_light_and_dark(place):
     cell = published_numbers._pastel()(place)[:3]
     assert contrast(cell, "black") > 4.5
     assert contrast(dark(cell), dark("black")) > 4.5
-
-
-def test_numbers_of_who_is_retrieved_can_be_read_in_light_and_dark():
-    shares = np.linspace(0, 0.9, 10)
-    rows = {"test": "w", "level": "both", "bias_type": "t", "statistic": "share"}
-    scores = pandas.DataFrame({"group": [f"g{n}" for n in range(10)], "value": shares})
-    scores = scores.assign(**rows, profile="paper")
-    axis = study3_clip_audit.composition(scores, "both", {"t": ["w"]}).axes[0]
-    cells = axis.collections[0].get_facecolors()[:, :3]
-    assert [each.get_text() for each in axis.texts] == [f"{share:.0%}" for share in shares]
-    for cell, text in zip(cells, axis.texts, strict=True):
-        assert contrast(cell, text.get_color()) > 4.5
-        assert contrast(dark(cell), dark(text.get_color())) > 4.5
 
 
 def test_strengths_of_bias_and_genders_have_colours_of_their_own():

@@ -1,5 +1,7 @@
 """Study 3: scores against plain loops, SciPy and the planted truth; kills, processes, figures."""
 
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +12,8 @@ from scipy import stats
 from support import rehearsal_clip_audit as sample
 
 import plantedworld
-from biaslib import inference, published, stimuli
-from biaslib.datasets import DataError, captions, fairface
+from biaslib import inference, published, reproduction, runtime, stimuli
+from biaslib.datasets import DataError, captions
 from biaslib.metrics import caption_association
 from biaslib.models.images import pictures
 from biaslib.runtime import Store
@@ -296,12 +298,45 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     monkeypatch.setattr(study, "load_model", lambda given: Random())
     audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
     assert audit.scores["dataset"].unique().tolist() == ["FairFace train, crop 0.25"]
-    lists = plots.folded_lists(audit.scores, given)
-    assert all(each.folded and "harmful words included" in each.caption for each in lists)
     corpus = given.captions(paper)
     assert (corpus.missing, corpus.profile, corpus.truth) == ("", "paper", None)
     shares = study.source_of_bias(corpus.path, audit.table)
     assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
+    there, notes, occupations, activities, met, beside, rest, pronouns = plots.results(
+        given, audit, corpus, shares
+    )
+    assert there.frame["what is missing"].iloc[0] == "86,702 of FairFace train, crop 0.25"
+    assert there.frame["there"].tolist() == [
+        "42 of 86,744", "32 of 32", "709 of 709", "1 of 1", "1 of 1"
+    ]  # fmt: skip
+    assert "42 portraits in the split train; 86,744 were released" in notes.data
+    for each, kind in ((occupations, "Occupation"), (activities, "Activity")):
+        assert each.caption.startswith(f"{kind}: highest C-ASC by gender")
+    counts = {"hamidieh2023_laion_pronouns": study.pronoun_counts(shares)}
+    found = reproduction.compare(audit.scores, "hamidieh2023", counts)
+    assert dict(met.frame.itertuples(index=False)) == {
+        each: (found["verdict"] == each).sum() for each in reproduction.VERDICTS
+    }
+    assert len(beside.frame) == (found["verdict"] != "not run").sum() > 700
+    assert beside.folded
+    assert "harmful words" in rest.summary
+    words = next(part for part in rest.parts if part.caption.startswith("Who is retrieved"))
+    assert words.frame["word"].tolist() == list(plots.PRINTED_FIRST)
+    assert set(pronouns.frame["word"]) == {
+        "maid", "nurse", "housekeeper", "assistant", "porter", "farmer", "CEO"
+    }  # fmt: skip
+
+
+def test_without_model_and_captions_the_page_says_so_and_shows_no_number(paper):
+    shutil.rmtree(paper / "captions")
+    given = study.inputs("paper")
+    corpus = given.captions(paper)
+    shares = study.source_of_bias(corpus.path, given.words)
+    there, notes = plots.results(given, None, corpus, shares, "open-clip: no network")
+    rows = there.frame.set_index("asked for")
+    assert rows.loc["model"].tolist() == ["0 of 1", "open-clip: no network"]
+    assert rows.loc["captions"].tolist() == ["0 of 1", corpus.missing]
+    assert "42 portraits" in notes.data
 
 
 def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
@@ -379,56 +414,72 @@ def test_tables_and_figures_show_the_scores(audit):
     best = rows.sort_values("value", ascending=False).iloc[0]
     star = "*" if best["test"] in stimuli.GENDERED_OCCUPATIONS else ""
     assert top["women"].iloc[0] == f"{best['test']}{star} {best['value']:.2f}"
-    words = plots.unevenest(scores, "gender x tone", "Activity", 4)
     entropies = scores.query(
         "bias_type == 'Activity' and statistic == 'entropy' and level == 'gender x tone'"
     )
-    assert entropies.set_index("test").loc[words, "value"].is_monotonic_increasing
-    table = plots.composition_table(scores, "gender x tone", "Activity", words)
-    np.testing.assert_allclose(table.drop(columns="word").sum(axis=1), 1)
-    assert plots.folded_lists(scores, given) == plots.beside_tables(scores) == []
+    least = entropies.nsmallest(3, "value", keep="all").iloc[:3]
+    told = [
+        f"{word} {value:.2f}" for word, value in zip(least["test"], least["value"], strict=True)
+    ]
+    table = plots.least_even(scores, "gender x tone", ["Activity"])
+    assert table.to_numpy().tolist() == [["Activity", ", ".join(told)]]
+    assert len(plots.least_even(scores, "gender x tone")) == scores["bias_type"].nunique()
+    words = ["CEO", "farmer", "coding"]
+    table = plots.composition_table(scores, "gender x tone", words).set_index("word")
+    np.testing.assert_allclose(table.sum(axis=1), 1)
+    assert table.index.tolist() == words
+    with pytest.raises(runtime.UnknownNameError, match="homemakers"):
+        plots.composition_table(scores, "gender x tone", ["homemakers"])
+    assert given.profile == "planted"
 
 
-@pytest.mark.parametrize("number", range(3, 19))
-def test_lists_are_as_long_as_those_of_the_paper(number):
-    printed = published.table("hamidieh2023", number)
-    facet = "gender" if number < 7 else "race"
-    longest = {8: 10, 18: 10}.get(number, int(printed.groupby("group").size().max()))
-    assert plots.list_length(facet, printed["category"].iloc[0]) == longest
+def test_innocent_words_are_the_reference_of_every_type(audit):
+    table = plots.innocent_table(audit).set_index("words")
+    reference = np.abs(audit.c_asc(audit.given.innocent["caption"])[:, 0])
+    limit = np.quantile(reference, 0.95)
+    assert table.loc["innocent words"].tolist()[:3] == [60, np.median(reference), limit]
+    rows = audit.scores.query("statistic == 'c_asc' and group == 'men'")
+    jobs = rows[rows["bias_type"] == "Occupation"]
+    beyond = ((jobs["low"] > limit) | (jobs["high"] < -limit)).sum()
+    assert table.loc["Occupation", "intervals wholly beyond that"] == pytest.approx(beyond, abs=3)
+    assert table.loc["Occupation", "half are above"] == pytest.approx(jobs["value"].abs().median())
 
 
-def test_the_words_printed_outside_of_their_type_are_six_in_nineteen_cells():
-    outside = stimuli.printed_outside()
-    assert outside.groupby("printed_in").size().to_dict() == {
-        "Table 13": 2,
-        "Table 17": 1,
-        "Table 18": 3,
-    }
-    assert len(study.words(outside=True)) == 428 + 6
-    assert not study.words(outside=True).duplicated(["word", "bias_type"]).any()
-    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
-    keys = [printed["word"], printed["category"]]
-    pairs = set(outside[["word", "bias_type"]].itertuples(index=False, name=None))
-    assert sum(pair in pairs for pair in zip(*keys, strict=True)) == 19
+def test_other_choices_are_scored_again(audit):
+    table = plots.choices_table(audit).set_index("what is changed")
+    n = len(audit.given.people)
+    scores = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
+    other = scores.abs().max() * (np.sqrt(n / (n - 1)) - 1)
+    assert table.loc["divide by n, not by n − 1"].tolist() == pytest.approx([other, 1])
 
 
-def test_every_printed_cell_finds_the_score_of_its_word_type_and_group():
-    """Scores that are the printed ones stand beside themselves: 709 of 709."""
-    printed = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
-    groups = printed["group"].replace("Latino/Hispanic", "Latino_Hispanic")
-    scores = pandas.DataFrame({"test": printed["word"], "bias_type": printed["category"]})
-    scores = scores.assign(profile="paper", statistic="c_asc", group=groups)
-    scores = scores.assign(level=np.where(printed["facet"] == "gender", "gender", "race"))
-    scores = scores.assign(**dict.fromkeys(("value", "low", "high"), printed["casc"]))
-    scores = scores.drop_duplicates(["level", "test", "bias_type", "group"])
-    assert set(scores["group"]) == {*fairface.GENDERS, *fairface.RACES}
-    beside = plots.printed_beside(scores, range(3, 19))
-    assert len(beside) == 709
-    ours = beside["this run (95% interval)"].str.split(" ").str[0].str.replace("−", "-")
-    apart = (ours.astype(float) - beside["printed"]).abs()
-    assert apart.gt(0.0051).sum() == 2  # Printed twice, with two values: militant and murderer.
-    with pytest.raises(ValueError, match="planted scores and printed ones share no table"):
-        plots.printed_beside(scores.assign(profile="planted"), [4])
+def test_a_toy_s_numbers_are_folded_under_one_line_and_hold_no_harmful_word(audit, tmp_path):
+    corpus = audit.given.captions(tmp_path)
+    shares = study.source_of_bias(corpus.path, audit.table)
+    (shown,) = plots.results(audit.given, audit, corpus, shares)
+    assert shown.summary == plots.TOY
+    assert all(part.caption.endswith(". Planted world") for part in shown.parts)
+    told = " ".join(part.frame.to_string() for part in shown.parts)
+    harmless = audit.table["bias_type"].isin(plots.OPEN_TYPES)
+    others = set(audit.table[~harmless]["word"]) - set(audit.table[harmless]["word"])
+    assert [word for word in others if re.search(rf"\b{re.escape(word)}\b", told)] == []
+    pronouns = shown.parts[-1].frame.set_index("word")
+    nurse = shares.set_index("word").loc["nurse"]
+    assert pronouns.loc["nurse", "captions"] == nurse["n"]
+    assert pronouns.loc["nurse", "women's pronouns, %"] == pytest.approx(100 * nurse["share"])
+
+
+def test_the_first_words_of_the_printed_lists_are_those_of_rank_one():
+    first = plots.first_words()
+    printed = pandas.concat(published.table("hamidieh2023", number) for number in (14, 18, 17))
+    assert len(first) == 21
+    highest = printed.groupby(["group", "category"])["casc"].max()
+    found = first.set_index(["group", "category"])["casc"]
+    pandas.testing.assert_series_equal(found.sort_index(), highest.sort_index())
+    assert first["group"].drop_duplicates().tolist() == [
+        "Middle Eastern", "Indian", "White", "Latino/Hispanic", "Southeast Asian", "East Asian",
+        "Black",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("group", ["women", "men"])

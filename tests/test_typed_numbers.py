@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from biaslib import published, reproduction
+from biaslib.datasets.fairface import SPLITS
 from biaslib.published import zhou2022
 from companion import published_numbers as evidence
 from companion import study2_masked as masked
@@ -108,6 +109,10 @@ def casc(table, word, group):
     return f"{one('hamidieh2023', table, 'casc', word=word, group=group):.2f}"
 
 
+def conduct(group):
+    return f"{cells('hamidieh2023', 12, 'casc', group=group).mean():.3f}"
+
+
 ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
 CLAIMS = "checked {} claims of the paper [against its own tables](what_holds_up.ipynb): "
 CHECKED = CLAIMS + "{} follow, {} follow in part"
@@ -195,12 +200,28 @@ TYPED = {
     ],
     "notebooks/study3_clip_audit.ipynb": [
         ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
-        ("labelled Indian, {}.", (casc(17, "illiterate", "Indian"),)),
         ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
         ("with men, {}.", (casc(4, "miner", "Male"),)),
         ("a pronoun, {}% have", (one("hamidieh2023", 1, "female", word="nurse"),)),
+        ("*extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
+        ("labelled Indian get *illiterate*, {},", (casc(17, "illiterate", "Indian"),)),
+        ("Hispanic *undocumented*, {}.", (casc(17, "undocumented", "Latino/Hispanic"),)),
+        ("only {}% of those with *CEO*", (one("hamidieh2023", 1, "female", word="ceo"),)),
+        (
+            "for Middle Eastern faces, {}, than for White ones, {}.",
+            (casc(18, "hacker", "Middle Eastern"), casc(18, "hacker", "White")),
+        ),
+        (
+            "{} for Black and {} for Latino or Hispanic faces",
+            (conduct("Black"), conduct("Latino/Hispanic")),
+        ),
+        ("For East Asian ones it is {}.", (conduct("East Asian"),)),
         (CHECKED + ", {} do not, and of {} nothing", share("hamidieh2023", *ALL)),
         ("none of its {} printed", (len(reproduction.printed("hamidieh2023")),)),
+        ("*Rowdy*, {}, is second", (casc(3, "rowdy", "Male"),)),
+        ("*nurturing*, {}, is in", (casc(3, "nurturing", "Female"),)),
+        ("the printed list has {} entries", (len(published.table("hamidieh2023", 2)),)),
+        ("as released has {:,} portraits", (SPLITS["train"],)),
     ],
     "notebooks/published_numbers.ipynb": [
         ("fits all of them: {:,} images in all", (sum(zhou2022.sizes_of("ViLT").values()),)),
@@ -236,14 +257,17 @@ TYPED = {
 }
 """Words of a page around a number, and the number that the tables have."""
 
+WHOLE = {
+    "notebooks/published_numbers.ipynb": set(),
+    "notebooks/study1_grounded.ipynb": {".05"},
+    "notebooks/study2_masked.ipynb": set(),
+    "notebooks/study3_clip_audit.ipynb": {"3.2", "3.3", "5%", "5.5"},
+    "notebooks/study4_captions.ipynb": set(),
+}
+"""Chapters of which every number is compared; and what else is there: sections and levels."""
 
-WHOLE = (
-    "notebooks/study1_grounded.ipynb",
-    "notebooks/published_numbers.ipynb",
-    "notebooks/study2_masked.ipynb",
-    "notebooks/study4_captions.ipynb",
-)
-"""Chapters of which all Markdown is compared, up to the exercises."""
+BOXES = re.compile(r"(?s)(`{3,}|:{3,}).*?\n\1|\$[^$]*\$")
+"""Exercises, cards, boxes to open and formulas."""
 
 
 def words_with(words, values):
@@ -255,13 +279,11 @@ def text_of(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     if page.endswith(".md"):
         return text
-    kinds = ("markdown",) if page in WHOLE else ("markdown", "code")
-    found = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] in kinds]
-    cells = ["".join(cell["source"]) for cell in found]
+    cells = [each for each in json.loads(text)["cells"] if each["cell_type"] == "markdown"]
+    texts = ["".join(cell["source"]) for cell in cells]
     if page in WHOLE:
-        text = "\n".join(cells).partition("## Exercises")[0]
-        return re.sub(r"(?s)```{math}.*?```", "", text)
-    return next(cell for cell in cells if cell.startswith("## What the authors found"))
+        return "\n\n".join(texts)
+    return next(text for text in texts if text.startswith("## What the authors found"))
 
 
 @pytest.mark.parametrize(
@@ -278,4 +300,7 @@ def test_no_other_decimal_is_typed(page):
     text = text_of(page)
     for words, values in TYPED[page]:
         text = text.replace(words_with(words, values), "")
-    assert set(re.findall(r"\d*\.\d+", text)) <= {".05"}  # the level of a test
+    if page in WHOLE:
+        text = BOXES.sub("", text)
+    found = re.findall(r"(?<![A-Z])\d*\.\d+|\d+%", text)
+    assert [each for each in found if each not in WHOLE.get(page, ())] == []
