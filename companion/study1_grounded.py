@@ -124,7 +124,7 @@ SHOWN_SETS = {
 
 def six_sets_figure():
     """Draw a word with its picture for each of the six sets, and what each experiment compares."""
-    figure, axes = subplots(3, 3, height=4.6, width=4.8, height_ratios=[1, 1, 0.9])
+    figure, axes = subplots(3, 3, height=4.6, width=4.6, height_ratios=[1, 1, 0.9])
     figure.set_facecolor("white")
     for place, name in zip(axes.flat, ("X", "Ax", "Bx", "Y", "Ay", "By"), strict=False):
         word, code = SHOWN_SETS[name]
@@ -573,7 +573,7 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
     """Draw effect sizes of all tests, a mark a model; filled where p of texts is below .05."""
     rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
     names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
-    figure, axes = subplots(height=0.27 * len(names) + 1.3, width=5.2)
+    figure, axes = subplots(height=0.27 * len(names) + 1.3, width=4.6)
     for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
         heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
         colour, mark = COLOURS[number], MARKS[number % len(MARKS)]

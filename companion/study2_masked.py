@@ -144,7 +144,7 @@ def stated_figure():
     """Draw a cell an entity and source, with an arrow towards the group that the text states."""
     arrows = {"women": "women →", "men": "← men"}
     found, entities = stated(), _case_study()
-    figure, axes = subplots(height=3.2, width=4.8)
+    figure, axes = subplots(height=3.2, width=4.6)
     for row in found.itertuples():
         x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
         colour = GROUP_COLOURS.get(row.direction, "0.6")
@@ -182,7 +182,7 @@ def example(parts: Sequence[tuple[str, dict[str, float], str]]):
     parts
         Name of the source, S(E, g) by agent, and what is exchanged in words.
     """
-    figure, axes = subplots(len(parts), 2, height=5.4, width=4.8, width_ratios=[1.3, 1])
+    figure, axes = subplots(len(parts), 2, height=5.4, width=4.6, width_ratios=[1.3, 1])
     figure.set_facecolor("white")
     for (name, found, _), (left, right) in zip(parts, axes, strict=True):
         things, caption = SHOWN[name]
@@ -348,7 +348,7 @@ def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOU
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    figure, panels = subplots(len(levels), 1, height=1.7 * len(levels), width=5.0, squeeze=False)
+    figure, panels = subplots(len(levels), 1, height=1.7 * len(levels), width=4.6, squeeze=False)
     for axes, level in zip(panels[:, 0], levels, strict=True):
         _draw_bars(axes, _of(scores, level, "case study"), level)
     handles = {
@@ -447,7 +447,7 @@ def bias_bars(scores: pandas.DataFrame):
     """
     levels = ("S_L, no image", "S_PT")
     order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
-    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, width=5.2, sharey=True)
+    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, width=4.6, sharey=True)
     for axes, level in zip(panels, levels, strict=True):
         rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
         _draw_bias(axes, rows.loc[order["test"]])

@@ -367,7 +367,7 @@ def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
     lines = -(-len(tests) // 2)
     height = 0.6 + lines * (0.5 + 0.2 * len(names))
     figure, axes = subplots(
-        lines, 2, height=height, width=5.2, sharex=True, sharey=True, squeeze=False
+        lines, 2, height=height, width=4.6, sharex=True, sharey=True, squeeze=False
     )
     chance = caption_selection.reference_scores("random")
     for axis, test in zip(axes.flat, tests, strict=False):
@@ -456,7 +456,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     if not names:
         return words_alone("No anti-stereotypical image of this category has neutral captions.")
     rng = np.random.default_rng(0)
-    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=5.2, sharey=True)
+    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=4.6, sharey=True)
     for axis, score in zip(axes, ("lmss", "vlss"), strict=True):
         for place, name in enumerate(names):
             rows = kept[kept["model"] == name]

@@ -12,8 +12,7 @@ from biaslib.display._tables import Table, one_line
 from biaslib.display._text import plain
 from biaslib.runtime import in_book
 
-
-NARROW = 5.3
+NARROW = 4.7
 """Inches up to which a figure reads at the width of a phone; a wider one scrolls there."""
 
 
