@@ -46,10 +46,8 @@ beginning of a text, and the one that StereoSet's program puts before a text for
 AT_ONCE = 32
 """Texts in one pass of the network."""
 
-FRAMES = [
-    (determiner, verb) for verb in ("is", "was") for determiner in ("The", "A", "This")
-]  # fixed before a score was looked at
-"""The wordings of a template; the first is the paper's."""
+FRAMES = [(determiner, verb) for verb in ("is", "was") for determiner in ("The", "A", "This")]
+"""The wordings of a template, fixed before a score was looked at; the first is the paper's."""
 
 LIBRARIES = ("torch", "transformers", "tokenizers", "gguf", "accelerate", "numpy")
 
