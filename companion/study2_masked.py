@@ -8,7 +8,7 @@ import pandas
 
 from biaslib import inference, published, reproduction, stimuli
 from biaslib.display._style import GROUP_COLOURS, dots, marked, subplots
-from biaslib.display._text import counted, interval_text, listed, p_text
+from biaslib.display._text import counted, interval_text, listed, p_text, signed
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
@@ -518,12 +518,15 @@ def language_shares(bias: pandas.DataFrame) -> dict[str, str]:
     agrees = int((sign * rows["value"] > 0).sum())
     found = inference.proportion_interval(agrees, len(rows))
     clear = (rows["low"] > 0) | (rows["high"] < 0)
-    leans = rows.set_index("entity")["value"]
+    named = {
+        row.entity: f"{signed(row.value)} ({interval_text(row.low, row.high)})"
+        for row in rows.itertuples()
+    }
     return {
-        "agrees": f"{agrees} of {len(rows)} ({found.low:.0%} to {found.high:.0%})",
+        "agrees": f"{agrees} of {len(rows)} entities ({found.low:.0%} to {found.high:.0%})",
         "clear": f"{int((clear & (sign * rows['value'] > 0)).sum())} of {int(clear.sum())}",
-        "cat": "women" if leans["cat"] > 0 else "men",
-        "cigar": "women" if leans["cigar"] > 0 else "men",
+        "cat": named["cat"],
+        "cigar": named["cigar"],
     }
 
 
