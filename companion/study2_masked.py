@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas
 
-from biaslib import display, published, reproduction, stimuli
-from biaslib.display import GROUP_COLOURS, interval_text, listed, marked, subplots
+from biaslib import display, inference, published, reproduction, stimuli
+from biaslib.display import GROUP_COLOURS, dots, interval_text, listed, marked, signed, subplots
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
@@ -493,6 +494,76 @@ CHANGED = {
     "shared among candidates": {"among": "candidates"},
 }
 """What the paper leaves open, one choice at a time."""
+
+
+# A real language model
+
+
+def language_bias() -> pandas.DataFrame:
+    r"""Return B of our entities for a real language model that has never seen a picture.
+
+    SmolLM2-135M-Instruct, quantised to 4 bits. It reads from left to right and has no mask, so that
+    whole sentences are compared: with c the words before an entity, one an agent g, and a full stop
+    after it,
+
+    .. math:: S(E, g) = \ln \frac{P(E \text{ .} \mid c_g)}{P(E \text{ .} \mid c_{person})},
+              \qquad B(E) = S(E, f) - S(E, m).
+
+    ``tools/language_model.py`` made the numbers, for six wordings of each template: *The*, *A* or
+    *This*, with *is* or *was*.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an entity: *entity*, *set*, *stereotype*; *S(f)*, *S(m)* and *B* in the paper's
+        wording; *value*, the mean of B over the six wordings, with *low* and *high*, its 95%
+        interval (Student's, over wordings).
+    """
+    table = pandas.read_csv(Path(__file__).parent / "data" / "language_entities.csv")
+    log_p = table.pivot(index="wording", columns="entity", values=list(study.AGENTS))
+    log_p = log_p.loc[list(table["wording"].unique())]
+    f, m = (log_p[agent] - log_p["person"] for agent in study.GENDERS)
+    bias = (f - m).to_numpy()
+    over = inference.bootstrap(lambda weights: weights.T @ bias / len(bias), [len(bias)], rng=0)
+    printed = {"S(f)": f.iloc[0], "S(m)": m.iloc[0], "B": (f - m).iloc[0]}
+    means = {"value": over.estimate, "low": over.low, "high": over.high}
+    found = pandas.DataFrame(printed | means, index=f.columns)
+    labels = stimuli.entities()[["entity", "set", "stereotype"]]
+    return labels.join(found, on="entity")
+
+
+def language_figure(bias: pandas.DataFrame):
+    """Draw the mean of B over six wordings of the forty entities, with intervals: Figure 5a."""
+    rows = bias[bias["set"] == "gendered"].sort_values("value", ignore_index=True)
+    figure, axes = subplots(height=3.0)
+    for group, marker in (("women", "o"), ("men", "s")):
+        part = rows[rows["stereotype"] == group]
+        colour = GROUP_COLOURS[group]
+        dots(axes, part.index, part, colour, marker, f"label: {group}", upright=True)
+    axes.axhline(0, color="0.3", linewidth=0.9)
+    axes.set_xticks(range(len(rows)), rows["entity"], rotation=90, fontsize=8)
+    axes.set_ylabel("B (← men, women →)")
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def language_shares(bias: pandas.DataFrame) -> dict[str, str]:
+    """Return how many of the forty entities lean as labelled, and how many intervals exclude 0."""
+    rows = bias[bias["set"] == "gendered"]
+    sign = rows["stereotype"].map({"women": 1, "men": -1})
+    agrees = int((sign * rows["value"] > 0).sum())
+    found = inference.proportion_interval(agrees, len(rows))
+    clear = (rows["low"] > 0) | (rows["high"] < 0)
+    named = {
+        row.entity: f"{signed(row.value)} ({interval_text(row.low, row.high)})"
+        for row in rows.itertuples()
+    }
+    return {
+        "agrees": f"{agrees} of {len(rows)} entities ({found.low:.0%} to {found.high:.0%})",
+        "clear": f"{int((clear & (sign * rows['value'] > 0)).sum())} of {int(clear.sum())}",
+        "cat": named["cat"],
+        "cigar": named["cigar"],
+    }
 
 
 def other_choices(inputs: study.Inputs, model, text_model, choices: study.Choices):

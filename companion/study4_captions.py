@@ -1,6 +1,7 @@
 """Tables and figures of study 4's chapter, and the checks of its exercises."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -440,6 +441,88 @@ def choices_table(found: study.Run, spread: pandas.DataFrame) -> pandas.DataFram
     table = pandas.DataFrame(columns).rename_axis("model")
     table[["lowest of the selections", "highest"]] = drawn.reindex(table.index)
     return table.reset_index()
+
+
+# A real language model
+
+
+LANGUAGE_MODEL = "SmolLM2, no picture"
+LANGUAGE_CHOICES = {
+    "as above": {},
+    "by the whole caption": {"per_token": False},
+    "StereoSet's start token": {"column": "log_p_endoftext"},
+    "both": {"per_token": False, "column": "log_p_endoftext"},
+    "all 1,958 images": {"images": "images"},
+}
+"""How a caption can be scored by its words alone, and on which images: see :func:`language_run`."""
+
+
+def language_run(images: str = "drawn", column: str = "log_p", per_token: bool = True) -> study.Run:
+    r"""Return the choices among VLStereoSet's captions of a language model that sees no picture.
+
+    SmolLM2-135M-Instruct, quantised to 4 bits: a real model, and none of the paper's. The score of
+    a caption of n tokens is that of StereoSet's program for such models,
+
+    .. math:: \frac{1}{n} \sum_t \log P(w_t \mid \text{start}, w_{<t}),
+
+    and the same for all images of a triplet. ``tools/language_model.py`` made the numbers.
+
+    Parameters
+    ----------
+    images
+        ``drawn``: the balanced selection by seed 0; ``images``: all that were released.
+    column
+        ``log_p``, after the start token that the model's file names; ``log_p_endoftext``, after
+        the one that StereoSet's program uses.
+    per_token
+        False takes the sum, which prefers short captions.
+
+    Examples
+    --------
+    >>> len(language_run().inputs.table), len(language_run("images").inputs.table)
+    (1028, 1958)
+    """
+    table = pandas.read_csv(Path(__file__).parent / "data" / "language_captions.csv")
+    rows = [
+        table.loc[table.index.repeat(table[f"{images} {label}"])].assign(label=label)
+        for label in study.PAIR
+    ]
+    rows = pandas.concat(rows, ignore_index=True)
+    scores, tokens = (
+        rows[[f"{name} {kind}" for kind in study.CAPTIONS]].to_numpy(float)
+        for name in (column, "tokens")
+    )
+    given = study.Inputs(rows, [], [], "paper", "VLStereoSet")
+    none = np.full((len(rows), 2), np.nan)
+    head = study.ModelHead(LANGUAGE_MODEL, "matching", True, "", "")
+    scored = study.Scored(head, "", scores / tokens if per_token else scores, none, none)
+    return study.Run(given, {LANGUAGE_MODEL: scored}, pandas.DataFrame())
+
+
+def language_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the language model's scores by category, beside the range of the six printed vlbs."""
+    cells = scores.assign(cell=scores.apply(score_cell, axis=1))
+    table = cells.pivot(index="test", columns="statistic", values="cell")
+    printed = _printed_of_both().query("statistic == 'vlbs'")
+    six = printed[printed["model"].isin([head.model for head in study.MODEL_HEADS])]
+    ends = six.groupby("test")["printed"].agg(["min", "max"])
+    table["six models, vlbs printed"] = ends.apply(
+        lambda row: "{:.1f} to {:.1f}".format(*row), axis=1
+    )
+    counts = scores[scores["statistic"] == "vlbs"].set_index("test")["n"]
+    table["anti-stereotypical images"] = counts
+    names = ["vlrs", "vlbs", "ivlas", *table.columns[-2:]]
+    return table.loc[counts.index, names].reset_index(names="category")
+
+
+def language_choices() -> pandas.DataFrame:
+    """Return the language model's overall scores under :data:`LANGUAGE_CHOICES`."""
+    rows = []
+    for name, choice in LANGUAGE_CHOICES.items():
+        found = study.selection_scores(language_run(**choice)).query("test == 'overall'")
+        cells = found.set_index("statistic").apply(score_cell, axis=1)
+        rows.append({"scored": name, **cells[["vlrs", "vlbs", "ivlas"]]})
+    return pandas.DataFrame(rows)
 
 
 # lmss and vlss

@@ -50,7 +50,9 @@ def pytest_collection_modifyitems(config, items):
 
 def skip_what_runs_once_a_week(items: list) -> None:
     """Skip a training from nothing, and long notebooks, which the site's build executes as well."""
-    training = pytest.mark.skip(reason="two minutes of training: pytest --weekly")
+    training = pytest.mark.skip(
+        reason="minutes of training, or a model of another package: pytest --weekly"
+    )
     notebook = pytest.mark.skip(reason="a notebook of 30 seconds or more: pytest --weekly")
     for item in items:
         if item.get_closest_marker("weekly"):

@@ -512,8 +512,7 @@ class Generative:
             raise ValueError("a caption is empty, and has no likelihood")
         if self.tokenizer.unk_token_id is not None:
             require_known_words(self.tokenizer, [text], self.name)
-        before = self.tokenizer.decode(inputs["input_ids"][0, -4:].tolist())
-        gap = "" if before[-1:].isspace() else " "
+        gap = self._gap(inputs)
         encoded = self.tokenizer(
             gap + text,
             add_special_tokens=False,
@@ -523,6 +522,11 @@ class Generative:
         ends = (end for _, end in encoded["offset_mapping"])
         start = next(at for at, end in enumerate(ends) if end > place + len(gap))
         return Row(inputs, encoded["input_ids"]), start
+
+    def _gap(self, inputs: Inputs) -> str:
+        """Return what stands between a prompt and a text: a space where the prompt ends in none."""
+        before = self.tokenizer.decode(inputs["input_ids"][0, -4:].tolist())
+        return "" if before[-1:].isspace() else " "
 
 
 def _conversation(prompt: str, picture: bool) -> list[dict[str, Any]]:
