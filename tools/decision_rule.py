@@ -1,0 +1,305 @@
+"""By which rule can a re-run decide a printed effect size? Candidates, by simulation.
+
+    python -m tools.decision_rule [--draws 6]
+
+Written before any of its results, and before any run with released models: candidates, settings,
+seeds and criterion are the constants below.
+
+**What is asked.** Of Ross et al. (2021), Tables 3 to 6, together: (a) a run equal to the paper
+meets at least 90% of the printed numbers with all pictures, and 80% with 85% of them; (b) another
+model's printed value, or another test's, meets at most 15% of them; (c) a value .2 off is not met
+in at least 80%. The candidate is taken whose smallest slack over conditions and settings is
+largest; of those within a point of it, the one that stands first in :data:`RULES`, with the whole
+interval, and the smallest margin.
+
+**What is simulated.** Sets, words, captions and pictures of each test in the numbers of the
+authors' files (``ross_sets.csv``); embeddings are a common mean, and parts of the role (X, Y, A,
+B), of the pictured group, of the word, the caption and the picture, independent and normal, scaled
+to one. A set's part has two fifths of the variance within it. The paper's value is that of all
+pictures, rounded; the run's that of the pictures whose links are alive, each with the same chance;
+its interval has the percentiles of a bootstrap of pictures within each set, words as they are.
+
+**Where the shares come from.** Of four planted models' embeddings of all 13 tests (words, six
+pictures a word): the squared mean is .45 to .77 of the squared length, sets vary by .06 to .22,
+words within a set by .02 to .06, pictures by .12 to .27 (medians), in 7 to 10 dimensions (the
+participation ratio). So pictures have .85 of the variance within a set. A text encoder of full size
+(all-MiniLM-L6-v2) has no pictures; there the mean has .29, sets .17, words .61, in 15 to 60
+dimensions. Released models may differ: the settings go from .5 to .95, and to 30 dimensions.
+"""
+
+import argparse
+import functools
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas
+from scipy import stats
+
+from biaslib import published
+
+HERE = Path(__file__).parent / "benchmarks"
+RESULTS = HERE / "results" / "decision_rule.csv"
+
+SEED, DRAWS, RESAMPLES = 20261126, 6, 200
+ALIVE = (1.0, 0.85)
+CHANGE = 0.2
+MEAN, SETS, WITHIN = 0.5, 0.2, 0.3
+"""Squared length of an embedding: of the common mean, of role and group, and within a set."""
+
+SETTINGS = {
+    "calibrated": (0.85, 8),
+    "many dimensions": (0.85, 30),
+    "pictures .95": (0.95, 8),
+    "pictures .5": (0.5, 8),
+}
+"""The pictures' share of the variance within a set, and the dimensions."""
+
+RULES = ("inside", "value", "value or apart", "touching", "Bayes factor")
+WIDTHS = {"95%": 1.0, "90%": 1.645 / 1.96}
+SHRUNK = {"re-run": True, "sample": False}
+MARGINS = (0.03, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2)
+NEEDED = {"equal": 0.9, "equal, 85%": 0.8, "changed": 0.8, "changed, 85%": 0.8}
+AT_MOST = {
+    name: 0.15 for name in ("other model", "other model, 85%", "other test", "other test, 85%")
+}
+APART = 1.1
+"""Standard deviation of two models' printed values about each other, for the Bayes factor."""
+
+
+# The rules
+
+
+def judged(rule: str, margin: float, away, low, high) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is met, and what is not met, of values *away* from the printed ones.
+
+    *low* and *high* are the ends of their intervals, from the printed values too.
+
+    - inside (equivalence test): the whole interval within the margin; none of it.
+    - value: the value within the margin, or not, if the interval reaches no further than the margin
+      from the value; none of the interval within the margin is not met.
+    - value or apart: the same; not met only if none of the interval is within the margin.
+    - touching (prediction interval): some of the interval within the margin, and the interval
+      reaches no further than the margin from the value; none of it.
+    - Bayes factor: 3 for, or against, a spread of half a margin against that of two models.
+    """
+    apart = (low > margin) | (high < -margin)
+    narrow = np.maximum(high - away, away - low) <= margin
+    if rule == "inside":
+        return (low >= -margin) & (high <= margin), apart
+    if rule == "value":
+        return narrow & (np.abs(away) <= margin), apart | (narrow & (np.abs(away) > margin))
+    if rule == "value or apart":
+        return narrow & (np.abs(away) <= margin), apart
+    if rule == "touching":
+        return narrow & ~apart, apart
+    error = (high - low) / 2 / 1.96
+    one, other = (np.hypot(error, spread) for spread in (margin / 2, APART))
+    odds = stats.norm.logpdf(away, scale=one) - stats.norm.logpdf(away, scale=other)
+    return odds >= np.log(3), odds <= -np.log(3)
+
+
+# A test, as the paper and as a run measure it
+
+
+def rows_of(sizes: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
+    """Return the rows of a test's six sets: *word*, *caption* and *image* of each, as numbers."""
+    found = {}
+    for each in sizes.itertuples():
+        row = np.arange(each.rows)
+        caption = row % each.captions
+        image = row * each.images // each.rows
+        word = caption * each.words // each.captions
+        found[each.set] = pandas.DataFrame({"word": word, "caption": caption, "image": image})
+    return found
+
+
+def embedded(rows: dict, share: float, dimensions: int, rng) -> dict[str, np.ndarray]:
+    """Return unit embeddings of each set's rows, (n, dimensions)."""
+
+    def normal(n: int, variance: float) -> np.ndarray:
+        return rng.normal(0, np.sqrt(variance / dimensions), (n, dimensions))
+
+    mean = np.zeros(dimensions)
+    mean[0] = np.sqrt(MEAN)
+    group = {"x": normal(1, SETS / 2), "y": normal(1, SETS / 2)}
+    pictures, words = WITHIN * share, WITHIN * (1 - share)
+    made = {}
+    for role in "XYAB":
+        of_role, names = normal(1, SETS / 2), [name for name in rows if name[0] == role]
+        n_words = max(rows[name]["word"].max() for name in names) + 1
+        n_captions = max(rows[name]["caption"].max() for name in names) + 1
+        texts = n_captions > n_words
+        of_word = normal(n_words, words / (1 + texts))
+        of_caption = normal(n_captions, texts * words / 2)
+        for name in names:
+            row = rows[name]
+            of_picture = normal(row["image"].max() + 1, pictures)[row["image"]]
+            own = group[name[-1].lower()] + of_word[row["word"]] + of_caption[row["caption"]]
+            vectors = mean + of_role + own + of_picture
+            made[name] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return made
+
+
+def effect_sizes(rows: dict, vectors: dict, weights: dict, experiment: int) -> np.ndarray:
+    """Return equation 3 of rows whose pictures are counted as weights (n, r) say: (r,)."""
+
+    def towards(role: str, contexts: str) -> np.ndarray:
+        total, n = 0.0, 0.0
+        for name in (role + context for context in contexts):
+            image, counts = rows[name]["image"], weights[name]
+            together = np.zeros((len(counts), vectors[name].shape[1]))
+            np.add.at(together, image, vectors[name])
+            total = total + together.T @ counts
+            n = n + np.bincount(image, minlength=len(counts)) @ counts
+        return total / n
+
+    near, count = {}, {}
+    for name in "XY":
+        contexts = "xy" if experiment == 1 else name.lower()
+        near[name] = vectors[name] @ (towards("A", contexts) - towards("B", contexts))
+        count[name] = weights[name][rows[name]["image"]]
+    values, counts = (np.concatenate([each["X"], each["Y"]]) for each in (near, count))
+    centre = (values * counts).sum(0) / counts.sum(0)
+    spread = np.sqrt((counts * (values - centre) ** 2).sum(0) / (counts.sum(0) - 1))
+    x, y = ((near[name] * count[name]).sum(0) / count[name].sum(0) for name in "XY")
+    return (x - y) / spread
+
+
+def one_run(sizes: pandas.DataFrame, experiment: int, setting, alive: float, rng) -> tuple:
+    """Return a run's value and interval, off the paper's rounded value, and its share of pictures.
+
+    NaN where a set has no picture left.
+    """
+    rows = rows_of(sizes)
+    vectors = embedded(rows, *setting, rng)
+    sizes_of = {name: each["image"].max() + 1 for name, each in rows.items()}
+    whole = {name: np.ones((n, 1)) for name, n in sizes_of.items()}
+    printed = effect_sizes(rows, vectors, whole, experiment)[0].round(2)
+    counts, there = {}, 0
+    for name, n in sizes_of.items():
+        left = np.flatnonzero(rng.random(n) < alive)
+        if not len(left):
+            return (np.nan,) * 4
+        there, equal = there + len(left), np.full(len(left), 1 / len(left))
+        counts[name] = np.zeros((n, RESAMPLES + 1))
+        counts[name][left, 0] = 1
+        counts[name][left, 1:] = rng.multinomial(len(left), equal, RESAMPLES).T
+    value, *resampled = effect_sizes(rows, vectors, counts, experiment)
+    low, high = np.nanquantile(resampled, [0.025, 0.975])
+    return (
+        value - printed,
+        min(low, value) - printed,
+        max(high, value) - printed,
+        there / sum(sizes_of.values()),
+    )
+
+
+# All printed numbers
+
+
+@functools.cache
+def cells() -> pandas.DataFrame:
+    """Return the printed effect sizes, each with the design that it is of."""
+    every = pandas.concat([published.table("ross2021", number) for number in (3, 4, 5, 6)])
+    every = every[every["effect_size"].notna()].reset_index(drop=True)
+    word = every["level"] == "W"
+    masked = every["level"].isin(["T", "I"])
+    coco = every["model"].isin(["LXMERT", "VisualBERT"])
+    own = np.where(coco, "coco", "conceptual_captions")
+    return every.assign(
+        source=np.where(every["source"] == "google", "google", own),
+        design=np.where(word, "word", "sentence"),
+        experiment=every["experiment"].where(~masked, 2).astype(int),
+    )
+
+
+def simulated(setting: str, alive: float, draws: int, seed: int = SEED) -> Iterator[np.ndarray]:
+    """Yield, draw by draw, what :func:`one_run` gives for each printed number: (n, 4)."""
+    sizes = pandas.read_csv(HERE / "ross_sets.csv")
+    groups = dict(list(sizes.groupby(["source", "test", "level"])))
+    keys = cells()[["source", "test", "design", "experiment"]].itertuples(index=False)
+    keys = list(keys)
+    rng = np.random.default_rng([seed, list(SETTINGS).index(setting), ALIVE.index(alive)])
+    for _ in range(draws):
+        runs = [one_run(groups[key[:3]], key[3], SETTINGS[setting], alive, rng) for key in keys]
+        yield np.array(runs)
+
+
+def others(by: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of printed numbers that differ in one column: places of the two."""
+    every, same = cells(), ["table", "experiment", "level", "model", "test"]
+    same.remove(by)
+    pairs = []
+    for _, part in every.groupby(same):
+        pairs += itertools.permutations(part.index, 2)
+    one, other = np.array(pairs).T
+    return one, other
+
+
+def shares(runs: np.ndarray, rule: str, margin: float, width: str, shrunk: str) -> dict:
+    """Return which share of printed numbers a candidate decides, in each of the four cases."""
+    away, low, high, there = runs.T
+    left = WIDTHS[width] * (np.sqrt(1 - there) if SHRUNK[shrunk] else 1.0)
+    low, high = left * (low - away), left * (high - away)
+    printed = cells()["effect_size"].to_numpy()
+
+    def met(shift, at=slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        value = shift + away[at]
+        return judged(rule, margin, value, value + low[at], value + high[at])
+
+    found = {"equal": met(0.0)[0].mean(), "equal not met": met(0.0)[1].mean()}
+    found["changed"] = np.mean([met(shift)[1].mean() for shift in (CHANGE, -CHANGE)])
+    for by in ("model", "test"):
+        one, other = others(by)
+        found[f"other {by}"] = met(printed[other] - printed[one], one)[0].mean()
+    return found
+
+
+def trade(settings=tuple(SETTINGS), draws: int = DRAWS, seed: int = SEED) -> pandas.DataFrame:
+    """Return the shares of every candidate at every setting, and its smallest slack there."""
+    table = []
+    candidates = list(itertools.product(RULES, MARGINS, WIDTHS, SHRUNK))
+    for setting in settings:
+        totals = {each: {} for each in candidates}
+        for alive in ALIVE:
+            after = "" if alive == 1 else f", {alive:.0%}"
+            for runs in simulated(setting, alive, draws, seed):
+                for each in candidates:
+                    for name, share in shares(runs, *each).items():
+                        totals[each].setdefault(name + after, []).append(share)
+        for each, found in totals.items():
+            names = ("rule", "margin", "width", "interval")
+            means = {name: np.mean(values) for name, values in found.items()}
+            table.append({"setting": setting, **dict(zip(names, each, strict=True)), **means})
+    table = pandas.DataFrame(table)
+    slack = [table[name] - least for name, least in NEEDED.items()]
+    slack += [most - table[name] for name, most in AT_MOST.items()]
+    return table.assign(slack=np.min(slack, axis=0))
+
+
+def chosen(table: pandas.DataFrame) -> pandas.Series:
+    """Return the candidate that the criterion takes, with its smallest slack."""
+    names = ["rule", "margin", "width", "interval"]
+    worst = table.groupby(names, sort=False)["slack"].min().reset_index()
+    near = worst[worst["slack"] >= worst["slack"].max() - 0.01]
+    order = near["rule"].map(RULES.index)
+    return (
+        near.assign(order=order)
+        .sort_values(["order", "width", "margin"], ascending=[True, False, True])
+        .iloc[0]
+    )
+
+
+def main() -> None:
+    """Write the shares of all candidates, and print the one that is taken."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    table = trade(draws=parser.parse_args().draws)
+    table.round(4).to_csv(RESULTS, index=False)
+    print(chosen(table).to_string())
+
+
+if __name__ == "__main__":
+    main()
