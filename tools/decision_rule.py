@@ -1,6 +1,6 @@
 """By which rule can a re-run decide a printed effect size? Candidates, by simulation.
 
-    python -m tools.decision_rule [--draws 6]
+    python -m tools.decision_rule [--draws 3]
 
 Written before any of its results, and before any run with released models: candidates, settings,
 seeds and criterion are the constants below.
@@ -42,7 +42,7 @@ from biaslib import published
 HERE = Path(__file__).parent / "benchmarks"
 RESULTS = HERE / "results" / "decision_rule.csv"
 
-SEED, DRAWS, RESAMPLES = 20261126, 6, 200
+SEED, DRAWS, RESAMPLES = 20261126, 3, 200
 ALIVE = (1.0, 0.85)
 CHANGE = 0.2
 MEAN, SETS, WITHIN = 0.5, 0.2, 0.3
@@ -182,10 +182,12 @@ def one_run(sizes: pandas.DataFrame, experiment: int, setting, alive: float, rng
         left = np.flatnonzero(rng.random(n) < alive)
         if not len(left):
             return (np.nan,) * 4
-        there, equal = there + len(left), np.full(len(left), 1 / len(left))
+        there += len(left)
+        drawn = left[rng.integers(len(left), size=(len(left), RESAMPLES))]
+        places = drawn * RESAMPLES + np.arange(RESAMPLES)
         counts[name] = np.zeros((n, RESAMPLES + 1))
         counts[name][left, 0] = 1
-        counts[name][left, 1:] = rng.multinomial(len(left), equal, RESAMPLES).T
+        counts[name][:, 1:] = np.bincount(places.ravel(), minlength=n * RESAMPLES).reshape(n, -1)
     value, *resampled = effect_sizes(rows, vectors, counts, experiment)
     low, high = np.nanquantile(resampled, [0.025, 0.975])
     return (
