@@ -1,6 +1,7 @@
 """What holds up: tables, a figure and sentences about the claims of the four papers."""
 
 import hashlib
+import importlib.metadata
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -157,9 +158,13 @@ def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     """
     if run.profile != "paper":
         return say("Nothing to record: these scores are of the planted world.")
-    shown = sorted({name for each in images for name in each.ids})
-    if shown:
-        run.record(data={"pictures": hashlib.sha256("\n".join(shown).encode()).hexdigest()})
+    named = {
+        "pictures": {name for each in images for name in each.ids},
+        "regions": {each.source for each in images if each.has_regions},
+    }
+    for name, parts in named.items():
+        if parts:
+            run.record(data={name: hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()})
     asked = dict(zip(("asked", "there"), map(int, pictures), strict=True))
     every = completed(scores)
     stamp = reproduction.stamp(run, paper, asked, counts)
@@ -171,7 +176,20 @@ def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     told = [each["finding"] for each in found.attrs["checks"].values() if each["finding"]]
     caption = f"Ours beside the printed numbers: {parts}. {' '.join(f'{each}.' for each in told)}"
     beside = found[found["verdict"] != "not run"]
-    return Table(beside, f"{caption} Recorded in {folder}", folded=True)
+    caption += f" Recorded in {folder}: please send its two files, unchanged, to {first_run_page()}"
+    return Table(beside, caption, folded=True)
+
+
+def first_run_page() -> str:
+    """Return the address of the page on which a recorded run is sent to the repository.
+
+    Examples
+    --------
+    >>> first_run_page().endswith("/issues/new?title=First+run")
+    True
+    """
+    urls = importlib.metadata.metadata("biaslib").get_all("Project-URL")
+    return f"{dict(each.split(', ') for each in urls)['Repository']}/issues/new?title=First+run"
 
 
 # The exercise

@@ -1,14 +1,19 @@
 """The tables of a run, and records: written, read, and refused where they cannot be."""
 
+import gzip
+import hashlib
 import json
 
 import numpy as np
 import pandas
 import pytest
+import torch
 
 from biaslib import published, reproduction, runtime
 from biaslib.errors import InputError
 from biaslib.models import REGISTRY
+from biaslib.models._batches import full_float32
+from biaslib.models.stored import cached_outputs
 from biaslib.reproduction import tables_of_run
 from companion.what_holds_up import completed
 
@@ -156,7 +161,8 @@ def test_a_record_is_two_files_and_is_read_as_it_was_written(stamp, tmp_path):
     folder = reproduction.record(tmp_path / "run", scores(), stamp)
     assert sorted(path.name for path in folder.iterdir()) == ["scores.csv.gz", "stamp.json"]
     found, again = reproduction.read(folder)
-    assert again == json.loads(json.dumps(stamp))
+    hashed = hashlib.sha256((folder / "scores.csv.gz").read_bytes()).hexdigest()
+    assert again == json.loads(json.dumps(stamp | {"scores": hashed}))
     pandas.testing.assert_frame_equal(found, scores(), check_dtype=False)
     with pytest.raises(reproduction.RecordError, match="holds a record already"):
         reproduction.record(folder, scores(), stamp)
@@ -166,13 +172,78 @@ def test_a_stamp_names_files_device_driver_and_pictures(stamp):
     assert stamp["format"] == 1
     hashes = {name: list(each["sha256"].values()) for name, each in stamp["networks"].items()}
     assert hashes == {"clip": ["a" * 64], "vilt-itm": ["0123456789ab", "ba9876543210"]}
-    assert list(stamp["detector"]["sha256"].values()) == ["a" * 64]
+    assert stamp["detector"] == "none: no network of this run reads regions"
     assert stamp["pictures"] == {"asked": 1028, "there": 1020}
     assert stamp["data"] == {"VLStereoSet": "0123456789ab"}
     assert stamp["precision"] == "float32"
     assert stamp["device"].startswith("cpu")
     assert stamp["driver"]
     assert stamp["minutes"] > 16
+
+
+@pytest.mark.usefixtures("stamp")
+def test_a_stamp_names_the_detector_of_a_network_that_reads_regions():
+    run = runtime.Provenance("paper").record(weights={"lxmert": "abc"})
+    made = reproduction.stamp(run, "zhou2022", {"asked": 9, "there": 9})
+    assert list(made["detector"]["sha256"].values()) == ["a" * 64]
+
+
+def edited(folder, value):
+    """Write another value into the first row of a record's scores, as an editor would."""
+    path = folder / "scores.csv.gz"
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
+    assert ",45.0," in lines[1]
+    lines[1] = lines[1].replace(",45.0,", f",{value},", 1)
+    path.write_bytes(gzip.compress("".join(lines).encode(), mtime=1))
+
+
+def test_scores_that_were_edited_by_hand_are_found(stamp, tmp_path):
+    folder = reproduction.record(tmp_path / "run", scores(), stamp)
+    edited(folder, "45.72")
+    with pytest.raises(reproduction.RecordError, match="changed after the run"):
+        reproduction.read(folder)
+    written = json.loads((folder / "stamp.json").read_text())
+    del written["scores"]
+    (folder / "stamp.json").write_text(json.dumps(written))
+    with pytest.raises(reproduction.RecordError, match="changed after the run"):
+        reproduction.read(folder)
+
+
+class Reader:
+    """A model that answers with the length of a text, on a processor."""
+
+    name, revision, device = "clip", "abc", "cpu"
+
+
+def answered(store):
+    ask = lambda which, images: np.ones((len(which), 1))  # noqa: E731
+    return cached_outputs(Reader(), "lengths", ask, texts=["a", "b"], store=store)
+
+
+@pytest.mark.usefixtures("stamp")
+def test_outputs_of_another_precision_than_the_models_are_refused(tmp_path, request):
+    """PyTorch's switch is turned after the model was loaded, whose stamp says float32."""
+    store, pictures = runtime.Store(tmp_path / "store"), {"asked": 0, "there": 0}
+    run = runtime.Provenance("paper", started=-1000.0).record(weights={"clip": "abc"})
+    runtime.note_device("cpu", "float32")
+    answered(store)
+    made = reproduction.stamp(run, "zhou2022", pictures)
+    assert (made["precision"], made["outputs"]) == ("float32", ["clip: float32"])
+    table = scores().query("model == 'CLIP'")
+    reproduction.record(tmp_path / "run", table, made)
+    request.addfinalizer(full_float32)
+    torch.set_float32_matmul_precision("medium")
+    answered(store)
+    both = reproduction.stamp(run, "zhou2022", pictures)
+    with pytest.raises(reproduction.RecordError, match="cached outputs are in bf16 and float32"):
+        reproduction.record(tmp_path / "both", table, both)
+    other = runtime.Provenance("paper", started=-1000.0).record(weights={"clip": "abc"})
+    runtime.note_device("cpu", "float32")
+    answered(store)
+    with pytest.raises(reproduction.RecordError, match="but cached outputs were computed in bf16"):
+        reproduction.record(
+            tmp_path / "other", table, reproduction.stamp(other, "zhou2022", pictures)
+        )
 
 
 def test_a_planted_run_has_no_stamp():
@@ -194,6 +265,13 @@ STAMPS = {
         "a SHA-256 of clip that is none",
     ),
     "no hash of the detector": ({"detector": {"revision": "r"}}, "of the files of the detector"),
+    "no detector": (
+        {"networks": {"lxmert": {"revision": "a", "sha256": {"a": "a" * 64}}}},
+        "no detector with its SHA-256, and lxmert read regions",
+    ),
+    "no precision of outputs": ({"outputs": None}, "no sound 'outputs'"),
+    "half of the outputs' precision": ({"outputs": ["clip: float16"]}, "computed in float16"),
+    "no hash of the code": ({"source": "main"}, "no hash of the code"),
     "no data": ({"data": {}}, "names no data by its hash"),
     "no hash of data": ({"data": {"VLStereoSet": "2022"}}, "names no data by its hash"),
     "more pictures than asked": ({"pictures": {"asked": 3, "there": 4}}, "the second no larger"),
