@@ -17,7 +17,8 @@ authors' files (``ross_sets.csv``); embeddings are a common mean, and parts of t
 B), of the pictured group, of the word, the caption and the picture, independent and normal, scaled
 to one. A set's part has two fifths of the variance within it. The paper's value is that of all
 pictures, rounded; the run's that of the pictures whose links are alive, each with the same chance;
-its interval has the percentiles of a bootstrap of pictures within each set, words as they are.
+its interval is that of a bootstrap which draws the pictures of each word and set among themselves
+(Rao and Wu 1988), words as they are. There is none where every word of a set has one picture.
 
 **Where the shares come from.** Of four planted models' embeddings of all 13 tests (words, six
 pictures a word): the squared mean is .45 to .77 of the squared length, sets vary by .06 to .22,
@@ -115,6 +116,12 @@ def rows_of(sizes: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
     return found
 
 
+def words_of(row: pandas.DataFrame) -> np.ndarray:
+    """Return a number for the words of each picture, the same for pictures of the same words."""
+    words = row.groupby("image")["word"].agg(lambda each: tuple(sorted(set(each))))
+    return words.factorize()[0]
+
+
 def embedded(rows: dict, share: float, dimensions: int, rng) -> dict[str, np.ndarray]:
     """Return unit embeddings of each set's rows, (n, dimensions)."""
 
@@ -167,12 +174,12 @@ def effect_sizes(rows: dict, vectors: dict, weights: dict, experiment: int) -> n
     return (x - y) / spread
 
 
-def one_run(sizes: pandas.DataFrame, experiment: int, setting, alive: float, rng) -> tuple:
+def one_run(design: tuple, experiment: int, setting, alive: float, rng) -> tuple:
     """Return a run's value and interval, off the paper's rounded value, and its share of pictures.
 
-    NaN where a set has no picture left.
+    *design* is one of :func:`designs`. NaN where a set has no picture left.
     """
-    rows = rows_of(sizes)
+    rows, words = design
     vectors = embedded(rows, *setting, rng)
     sizes_of = {name: each["image"].max() + 1 for name, each in rows.items()}
     whole = {name: np.ones((n, 1)) for name, n in sizes_of.items()}
@@ -183,19 +190,31 @@ def one_run(sizes: pandas.DataFrame, experiment: int, setting, alive: float, rng
         if not len(left):
             return (np.nan,) * 4
         there += len(left)
-        drawn = left[rng.integers(len(left), size=(len(left), RESAMPLES))]
-        places = drawn * RESAMPLES + np.arange(RESAMPLES)
         counts[name] = np.zeros((n, RESAMPLES + 1))
         counts[name][left, 0] = 1
-        counts[name][:, 1:] = np.bincount(places.ravel(), minlength=n * RESAMPLES).reshape(n, -1)
+        counts[name][left, 1:] = drawn_anew(words[name][left], rng)
     value, *resampled = effect_sizes(rows, vectors, counts, experiment)
-    low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return (
-        value - printed,
-        min(low, value) - printed,
-        max(high, value) - printed,
-        there / sum(sizes_of.values()),
-    )
+    away, half = value - printed, 1.96 * np.std(resampled, ddof=1)
+    return away, away - half, away + half, there / sum(sizes_of.values())
+
+
+def drawn_anew(words: np.ndarray, rng) -> np.ndarray:
+    """Return how often each picture that is left counts, by the words of each: (n, resamples).
+
+    A stratum has the pictures of the same words of a set; those that have no other such picture are
+    one together. NaN where none has one.
+    """
+    size = np.bincount(words)[words]
+    if size.max() == 1:
+        return np.full((len(words), RESAMPLES), np.nan)
+    strata = np.unique(np.where(size > 1, words, -1), return_inverse=True)[1]
+    sizes, places = np.bincount(strata), np.argsort(strata, kind="stable")
+    first, weights = np.cumsum(sizes) - sizes, np.ones((len(words), RESAMPLES))
+    for n in np.unique(sizes[sizes > 1]):
+        units = places[first[sizes == n][:, None] + np.arange(n)]
+        drawn = rng.multinomial(n - 1, np.full(n, 1 / n), (RESAMPLES, len(units)))
+        weights[units] = drawn.transpose(1, 2, 0) * (n / (n - 1))
+    return weights
 
 
 # All printed numbers
@@ -217,15 +236,24 @@ def cells() -> pandas.DataFrame:
     )
 
 
+@functools.cache
+def designs() -> dict[tuple, tuple[dict, dict]]:
+    """Return by source, test and level the rows of the six sets, and the words of each picture."""
+    sizes = pandas.read_csv(HERE / "ross_sets.csv")
+    found = {key: rows_of(part) for key, part in sizes.groupby(["source", "test", "level"])}
+    return {
+        key: (rows, {name: words_of(each) for name, each in rows.items()})
+        for key, rows in found.items()
+    }
+
+
 def simulated(setting: str, alive: float, draws: int, seed: int = SEED) -> Iterator[np.ndarray]:
     """Yield, draw by draw, what :func:`one_run` gives for each printed number: (n, 4)."""
-    sizes = pandas.read_csv(HERE / "ross_sets.csv")
-    groups = dict(list(sizes.groupby(["source", "test", "level"])))
-    keys = cells()[["source", "test", "design", "experiment"]].itertuples(index=False)
-    keys = list(keys)
+    columns = ["source", "test", "design", "experiment"]
+    keys = list(cells()[columns].itertuples(index=False, name=None))
     rng = np.random.default_rng([seed, list(SETTINGS).index(setting), ALIVE.index(alive)])
     for _ in range(draws):
-        runs = [one_run(groups[key[:3]], key[3], SETTINGS[setting], alive, rng) for key in keys]
+        runs = [one_run(designs()[key[:3]], key[3], SETTINGS[setting], alive, rng) for key in keys]
         yield np.array(runs)
 
 
@@ -244,7 +272,7 @@ def shares(runs: np.ndarray, rule: str, margin: float, width: str, shrunk: str) 
     """Return which share of printed numbers a candidate decides, in each of the four cases."""
     away, low, high, there = runs.T
     left = WIDTHS[width] * (np.sqrt(1 - there) if SHRUNK[shrunk] else 1.0)
-    low, high = left * (low - away), left * (high - away)
+    low, high = (np.where(left == 0, 0.0, left * (end - away)) for end in (low, high))
     printed = cells()["effect_size"].to_numpy()
 
     def met(shift, at=slice(None)) -> tuple[np.ndarray, np.ndarray]:
