@@ -66,18 +66,21 @@ def test_significant_tests_are_counted_with_what_their_bounds_allow():
 
 
 def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
-    """Closed form: a sample of a share f of a finite population, sqrt(1 - f)."""
+    """Closed form: a sample of a share f of a finite population, sqrt(1 - f); 90% in place of 95%.
+
+    Normal quantiles: 1.645 and 1.96.
+    """
     images = published.table("ross2021", 1).query("source == 'google'")
     half = images.assign(images=images["images"] // 2)
     tables = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": half})
     row = tables["ross2021_effect_sizes"].query("test == 'C3'").iloc[0]
-    assert row["high"] - 1.0 == pytest.approx(0.2 * np.sqrt(0.5), abs=1e-12)
+    assert row["high"] - 1.0 == pytest.approx(0.2 * 1.645 / 1.96 * np.sqrt(0.5), abs=1e-12)
     whole = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": images})
     row = whole["ross2021_effect_sizes"].iloc[0]
     assert (row["low"], row["high"]) == (1.0, 1.0)
     for unknown in ({}, {"ross2021_images": images[images["test"] != "C6"]}):
         rows = tables_of_run("ross2021", grounded_scores(), unknown)["ross2021_effect_sizes"]
-        assert rows.set_index("test")["low"]["C6"] == 0.8
+        assert rows.set_index("test")["low"]["C6"] == pytest.approx(1 - 0.2 * 1.645 / 1.96)
 
 
 def test_sizes_of_categories_are_those_that_the_scores_fit():
@@ -85,7 +88,42 @@ def test_sizes_of_categories_are_those_that_the_scores_fit():
     rows = scores().assign(n=lambda table: table["test"].map({"overall": 514, "gender": 103}))
     chosen = rows.assign(level="balanced selections", low=45.0, high=45.0)
     table = tables_of_run("zhou2022", pandas.concat([rows, chosen]), {})["zhou2022_scores"]
-    assert (table["high"] - 45).tolist() == pytest.approx([np.sqrt(0.5)] * len(table))
+    table = table[table["model"].isin(["CLIP", "ViLT"])]
+    expected = [np.sqrt(0.5) * 1.645 / 1.96] * 8
+    assert (table["high"] - 45).tolist() == pytest.approx(expected)
+
+
+def test_a_choice_of_images_that_is_not_known_is_a_range_about_its_middle():
+    """By hand: half-widths 1 of sampling and 3 below, 4 above of the choice, in rows mixed up."""
+    rows = scores().assign(n=1028, low=45.0, high=45.0)
+    chosen = rows.assign(level="balanced selections", value=47.0, low=44.0, high=51.0)
+    both = pandas.concat([chosen, rows]).sample(frac=1, random_state=1)
+    table = tables_of_run("zhou2022", both, {})["zhou2022_scores"]
+    table = table[table["test"] == "overall"]
+    [ends] = table[["value", "low", "high"]].drop_duplicates().astype(float).to_numpy()
+    assert ends == pytest.approx([47, 47 - 3 * 1.645 / 1.96, 47 + 4 * 1.645 / 1.96])
+
+
+def test_scores_of_imaginary_models_follow_and_counts_reach_up_to_the_released_table():
+    tables = tables_of_run("zhou2022", scores().assign(n=100), {})
+    ideal = tables["zhou2022_scores"].query("model == 'IDM'").set_index("metric")["value"]
+    assert ideal.to_dict() == {"vlrs": 100.0, "vlbs": 0.0, "ivlas": 100.0}
+    counts = tables["zhou2022_images"].set_index("category")
+    assert counts.loc["overall", ["images low", "images high"]].tolist() == [100, 1028]
+    assert counts.loc["gender", ["images low", "images high"]].tolist() == [100, 206]
+
+
+def test_shares_of_pronouns_in_another_corpus_are_a_variants_and_their_number_says_nothing():
+    counted = {"word": ["nurse"], "images": [900], "female": [80.0], "male": [20.0]}
+    counted |= {f"{name} {end}": [80.0] for name in ("male", "female") for end in ("low", "high")}
+    found = reproduction.compare(
+        pandas.DataFrame(),
+        "hamidieh2023",
+        {"hamidieh2023_laion_pronouns": pandas.DataFrame(counted)},
+    )
+    rows = found[found["id"].str.startswith("hamidieh2023/table1/nurse")].set_index("id")
+    assert rows.loc["hamidieh2023/table1/nurse/images", "verdict"] == "cannot be said"
+    assert rows["reason"].str.startswith("our variant, not as published").all()
 
 
 def casc_scores(rows, **same):
@@ -114,9 +152,9 @@ def test_a_lists_order_is_that_of_the_run():
     ("dataset", "n", "half"),
     [
         ("FairFace train, crop 0.25", 86_744, 0.0),
-        ("FairFace train, crop 0.25", 86_744 // 4, 0.1 * np.sqrt(0.75)),
-        ("FairFace validation, crop 0.25", 86_744, 0.1),
-        ("FairFace train, crop 0.25", 10**9, 0.1),
+        ("FairFace train, crop 0.25", 86_744 // 4, 0.1 * np.sqrt(0.75) * 1.645 / 1.96),
+        ("FairFace validation, crop 0.25", 86_744, 0.1 * 1.645 / 1.96),
+        ("FairFace train, crop 0.25", 10**9, 0.1 * 1.645 / 1.96),
     ],
 )
 def test_other_people_are_no_census_of_the_papers(dataset, n, half):

@@ -2,15 +2,23 @@
 
     python -m tools.decision_rule [--draws 3]
 
-Written before any of its results, and before any run with released models: candidates, settings,
-seeds and criterion are the constants below.
+Written before any run with released models: candidates, settings, seeds and criterion are the
+constants below.
 
 **What is asked.** Of Ross et al. (2021), Tables 3 to 6, together: (a) a run equal to the paper
 meets at least 90% of the printed numbers with all pictures, and 80% with 85% of them; (b) another
 model's printed value, or another test's, meets at most 15% of them; (c) a value .2 off is not met
 in at least 80%. The candidate is taken whose smallest slack over conditions and settings is
-largest; of those within a point of it, the one that stands first in :data:`RULES`, with the whole
-interval, and the smallest margin.
+largest.
+
+**What came of it.** With all pictures most candidates hold all three. With 85% none does: what the
+other pictures do to a printed number is a standard deviation of about a tenth, so that no rule can
+tell a change of .2 from it (c) and leave a run that is equal to the paper alone (a). So a second
+grid, of prediction intervals, was written after the first had been looked at. There (c) is asked
+with all pictures alone, and a new condition keeps (d) what is not met of a run that is equal to
+the paper at 5% or less. Taken is again the candidate whose smallest slack is largest; it misses
+some of these by a little, as the results say. A change of a whole table is found by
+:func:`biaslib.reproduction.compare` from the table's mean.
 
 **What is simulated.** Sets, words, captions and pictures of each test in the numbers of the
 authors' files (``ross_sets.csv``); embeddings are a common mean, and parts of the role (X, Y, A,
@@ -39,9 +47,13 @@ import pandas
 from scipy import stats
 
 from biaslib import published
+from companion.what_holds_up import decidable_table
 
 HERE = Path(__file__).parent / "benchmarks"
 RESULTS = HERE / "results" / "decision_rule.csv"
+PICTURES = Path(__file__).parents[1] / "companion" / "data" / "picture_widths.csv"
+DECIDABLE = PICTURES.with_name("decidable.csv")
+"""The table of :func:`companion.what_holds_up.decidable_table`, which book/colab.md shows."""
 
 SEED, DRAWS, RESAMPLES = 20261126, 3, 200
 ALIVE = (1.0, 0.85)
@@ -58,13 +70,17 @@ SETTINGS = {
 """The pictures' share of the variance within a set, and the dimensions."""
 
 RULES = ("inside", "value", "value or apart", "touching", "Bayes factor")
+SECOND = "prediction"
 WIDTHS = {"95%": 1.0, "90%": 1.645 / 1.96}
 SHRUNK = {"re-run": True, "sample": False}
 MARGINS = (0.03, 0.05, 0.08, 0.1, 0.12, 0.15, 0.2)
+SECOND_MARGINS, REACHES = (0.03, 0.05, 0.08, 0.1), (0.15, 0.2, 0.25, 0.3)
 NEEDED = {"equal": 0.9, "equal, 85%": 0.8, "changed": 0.8, "changed, 85%": 0.8}
 AT_MOST = {
     name: 0.15 for name in ("other model", "other model, 85%", "other test", "other test, 85%")
 }
+FALSE = {name: 0.05 for name in ("equal not met", "equal not met, 85%")}
+CANDIDATE = ("rule", "margin", "reach", "width", "interval")
 APART = 1.1
 """Standard deviation of two models' printed values about each other, for the Bayes factor."""
 
@@ -72,28 +88,30 @@ APART = 1.1
 # The rules
 
 
-def judged(rule: str, margin: float, away, low, high) -> tuple[np.ndarray, np.ndarray]:
+def judged(
+    rule: str, margin: float, reach: float, away, low, high
+) -> tuple[np.ndarray, np.ndarray]:
     """Return what is met, and what is not met, of values *away* from the printed ones.
 
     *low* and *high* are the ends of their intervals, from the printed values too.
 
     - inside (equivalence test): the whole interval within the margin; none of it.
-    - value: the value within the margin, or not, if the interval reaches no further than the margin
-      from the value; none of the interval within the margin is not met.
+    - value: the value within the margin, or not, if the interval reaches no further than *reach*
+      from the value (the margin); none of the interval within the margin is not met.
     - value or apart: the same; not met only if none of the interval is within the margin.
-    - touching (prediction interval): some of the interval within the margin, and the interval
-      reaches no further than the margin from the value; none of it.
+    - touching, prediction: some of the interval within the margin, and the interval reaches no
+      further than the margin, or *reach*, from the value; none of it.
     - Bayes factor: 3 for, or against, a spread of half a margin against that of two models.
     """
     apart = (low > margin) | (high < -margin)
-    narrow = np.maximum(high - away, away - low) <= margin
+    narrow = np.maximum(high - away, away - low) <= reach
     if rule == "inside":
         return (low >= -margin) & (high <= margin), apart
     if rule == "value":
         return narrow & (np.abs(away) <= margin), apart | (narrow & (np.abs(away) > margin))
     if rule == "value or apart":
         return narrow & (np.abs(away) <= margin), apart
-    if rule == "touching":
+    if rule in ("touching", SECOND):
         return narrow & ~apart, apart
     error = (high - low) / 2 / 1.96
     one, other = (np.hypot(error, spread) for spread in (margin / 2, APART))
@@ -268,7 +286,7 @@ def others(by: str) -> tuple[np.ndarray, np.ndarray]:
     return one, other
 
 
-def shares(runs: np.ndarray, rule: str, margin: float, width: str, shrunk: str) -> dict:
+def shares(runs: np.ndarray, rule, margin, reach, width, shrunk) -> dict[str, float]:
     """Return which share of printed numbers a candidate decides, in each of the four cases."""
     away, low, high, there = runs.T
     left = WIDTHS[width] * (np.sqrt(1 - there) if SHRUNK[shrunk] else 1.0)
@@ -277,7 +295,7 @@ def shares(runs: np.ndarray, rule: str, margin: float, width: str, shrunk: str) 
 
     def met(shift, at=slice(None)) -> tuple[np.ndarray, np.ndarray]:
         value = shift + away[at]
-        return judged(rule, margin, value, value + low[at], value + high[at])
+        return judged(rule, margin, reach, value, value + low[at], value + high[at])
 
     found = {"equal": met(0.0)[0].mean(), "equal not met": met(0.0)[1].mean()}
     found["changed"] = np.mean([met(shift)[1].mean() for shift in (CHANGE, -CHANGE)])
@@ -287,39 +305,52 @@ def shares(runs: np.ndarray, rule: str, margin: float, width: str, shrunk: str) 
     return found
 
 
-def trade(settings=tuple(SETTINGS), draws: int = DRAWS, seed: int = SEED) -> pandas.DataFrame:
-    """Return the shares of every candidate at every setting, and its smallest slack there."""
+def candidates() -> list[tuple]:
+    """Return rule, margin, reach, width and interval of the two grids."""
+    first = itertools.product(RULES, MARGINS, WIDTHS, SHRUNK)
+    second = itertools.product((SECOND,), SECOND_MARGINS, REACHES, WIDTHS, ("re-run",))
+    return [(rule, margin, margin, *others) for rule, margin, *others in first] + list(second)
+
+
+def trade(
+    settings=tuple(SETTINGS), draws: int = DRAWS, seed: int = SEED, wanted=None
+) -> pandas.DataFrame:
+    """Return the shares of candidates at settings, their smallest slack, and that without (c)."""
     table = []
-    candidates = list(itertools.product(RULES, MARGINS, WIDTHS, SHRUNK))
     for setting in settings:
-        totals = {each: {} for each in candidates}
-        for alive in ALIVE:
-            after = "" if alive == 1 else f", {alive:.0%}"
-            for runs in simulated(setting, alive, draws, seed):
-                for each in candidates:
-                    for name, share in shares(runs, *each).items():
-                        totals[each].setdefault(name + after, []).append(share)
-        for each, found in totals.items():
-            names = ("rule", "margin", "width", "interval")
-            means = {name: np.mean(values) for name, values in found.items()}
-            table.append({"setting": setting, **dict(zip(names, each, strict=True)), **means})
+        runs = {alive: list(simulated(setting, alive, draws, seed)) for alive in ALIVE}
+        for each in wanted or candidates():
+            row = dict(zip(CANDIDATE, each, strict=True)) | {"setting": setting}
+            for alive, drawn in runs.items():
+                found = pandas.DataFrame([shares(one, *each) for one in drawn]).mean()
+                row |= found.add_suffix("" if alive == 1 else f", {alive:.0%}").to_dict()
+            table.append(row)
     table = pandas.DataFrame(table)
-    slack = [table[name] - least for name, least in NEEDED.items()]
-    slack += [most - table[name] for name, most in AT_MOST.items()]
-    return table.assign(slack=np.min(slack, axis=0))
+    slack = {name: table[name] - least for name, least in NEEDED.items()}
+    slack |= {name: most - table[name] for name, most in (AT_MOST | FALSE).items()}
+    first, second = (
+        pandas.DataFrame({name: each for name, each in slack.items() if name not in without})
+        for without in (FALSE, ["changed, 85%"])
+    )
+    return table.assign(slack=first.min(axis=1), slack_second=second.min(axis=1))
 
 
 def chosen(table: pandas.DataFrame) -> pandas.Series:
-    """Return the candidate that the criterion takes, with its smallest slack."""
-    names = ["rule", "margin", "width", "interval"]
-    worst = table.groupby(names, sort=False)["slack"].min().reset_index()
-    near = worst[worst["slack"] >= worst["slack"].max() - 0.01]
-    order = near["rule"].map(RULES.index)
-    return (
-        near.assign(order=order)
-        .sort_values(["order", "width", "margin"], ascending=[True, False, True])
-        .iloc[0]
-    )
+    """Return the candidate of the second grid with the largest smallest slack, at its worst."""
+    worst = table.groupby(list(CANDIDATE), sort=False).min(numeric_only=True).reset_index()
+    second = worst[worst["rule"] == SECOND]
+    return second.loc[second["slack_second"].idxmax(), [*CANDIDATE, "slack_second"]]
+
+
+def widths(setting: str = "calibrated") -> pandas.DataFrame:
+    """Return half the width of the interval over pictures, where all are there, by design.
+
+    The median over its printed numbers and draws; NaN where there is none.
+    """
+    halves = [each[:, 2] - each[:, 0] for each in simulated(setting, 1.0, DRAWS)]
+    columns = ["source", "test", "design", "experiment"]
+    every = pandas.concat([cells()[columns].assign(half_width=half) for half in halves])
+    return every.groupby(columns, sort=False, as_index=False)["half_width"].median()
 
 
 def main() -> None:
@@ -328,6 +359,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=DRAWS)
     table = trade(draws=parser.parse_args().draws)
     table.round(4).to_csv(RESULTS, index=False)
+    widths().round(4).to_csv(PICTURES, index=False)
+    decidable_table().to_csv(DECIDABLE, index=False)
     print(chosen(table).to_string())
 
 
