@@ -19,9 +19,10 @@ LIST_RULE = {"met": 0.8, "not met": 0.5}
 FEWEST = 4
 """Numbers of a table from which on its mean offset is looked at."""
 
-MOST_OFF = 0.5
+MOST_OFF, MOST_SCATTER = 0.5, 0.65
 """Share of what a number may lie off, margin and half an interval, by which a table may be off on
-average, and by which its numbers may scatter."""
+average, and by which its numbers may scatter: errors whose intervals hold at 90% scatter by .61,
+numbers without intervals by as much as a table may be off."""
 
 OUR_VARIANT = "our variant, not as published"
 
@@ -42,9 +43,10 @@ def compare(
     Numbers that are all met can still be wrong as a table. So each table is looked at as a whole.
     With our n numbers :math:`o_i`, the printed ones :math:`p_i`, and how far each may lie off and
     be met, its margin and half of its interval, :math:`r_i = m_i + (h_i - l_i) / 2`, the mean of
-    :math:`(o_i - p_i) / r_i` and its standard deviation are to be at most .5; and no model
-    or group is to be nearer to the printed numbers of another than to its own. What is found
-    stands in ``attrs["checks"]`` and in the reason of each number of the table that is met.
+    :math:`(o_i - p_i) / r_i` and its standard deviation are to be at most .5, the latter .65 where
+    numbers have intervals; and no model or group is to be nearer to the printed numbers of another
+    than to its own. What is found stands in ``attrs["checks"]`` and in the reason of each number of
+    the table that is met.
 
     Parameters
     ----------
@@ -119,7 +121,11 @@ def _judged(both: pandas.DataFrame) -> pandas.DataFrame:
     names = ["printed_value", "margin", "low", "high", "widest"]
     verdict = pandas.Series(judge_number(*(both[name] for name in names)), both.index)
     missing, none = both["value"].isna(), both["low"].isna() | both["high"].isna()
-    reasons = ["not in the run", "the run has no interval", "its interval is too wide"]
+    wide = [
+        f"its interval, {low:.3g} to {high:.3g}, is too wide"
+        for low, high in zip(both["low"], both["high"], strict=True)
+    ]
+    reasons = ["not in the run", "the run has no interval", wide]
     open_ = verdict == "cannot be said"
     reason = pandas.Series(np.select([missing, none, open_], reasons, ""), both.index)
     because = both["barrier"].map(lambda each: each and f": {each}")
@@ -145,14 +151,16 @@ def _check(rows: pandas.DataFrame) -> dict[str, object]:
     """Return what a table's numbers say together: *n*, *offset*, *spread* and *finding*."""
     found = [*_exchanged(rows)]
     # The imaginary models follow from formulas, whatever was run.
-    measured = rows[(rows["margin"] > 0) & ~rows["id"].str.contains("/reference/")]
+    measured = (rows["margin"] > 0) & rows["low"].notna() & rows["high"].notna()
+    measured = rows[measured & ~rows["id"].str.contains("/reference/")]
     off = ((measured["value"] - measured["printed_value"]) / _room(measured)).astype(float)
     n, offset = len(off), float(off.mean())
     spread = float(off.std(ddof=0))
     if n >= FEWEST and abs(offset) > MOST_OFF:
         side = "above" if offset > 0 else "below"
         found.append(f"on average ours lie {abs(offset):.2g} margins {side} the printed numbers")
-    if n >= FEWEST and spread > MOST_OFF:
+    intervals = (measured["high"] > measured["low"]).any()
+    if n >= FEWEST and spread > (MOST_SCATTER if intervals else MOST_OFF):
         found.append(f"ours scatter about the printed numbers by {spread:.2g} margins")
     told = f"{rows['place'].iloc[0]} as a whole: {'; '.join(found)}" if found else ""
     return {"n": len(rows), "offset": offset, "spread": spread, "finding": told}
