@@ -1,6 +1,6 @@
 """By which rule can a re-run decide a printed effect size? Candidates, by simulation.
 
-    python -m tools.decision_rule [--draws 3]
+    python -m tools.decision_rule [--draws 3] [--figure FILE]
 
 Written before any run with released models: candidates, settings, seeds and criterion are the
 constants below.
@@ -353,11 +353,57 @@ def widths(setting: str = "calibrated") -> pandas.DataFrame:
     return every.groupby(columns, sort=False, as_index=False)["half_width"].median()
 
 
+def bound(setting: str, draws: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
+    """Return the trade of tests that know each number's error, and have no margin.
+
+    Which share of an equal run is met, and which share of changes is not, where a number is met up
+    to z standard errors, for z from .5 to 3.
+    """
+    away, low, high, there = np.concatenate(list(simulated(setting, 0.85, draws))).T
+    error = (high - low) / 2 / 1.96 * np.sqrt(1 - there)
+    sound, z = np.isfinite(error) & (error > 0), np.linspace(0.5, 3, 26)[:, None]
+    away, error = away[sound], error[sound]
+    changed = [np.abs(away + change) > z * error for change in (CHANGE, -CHANGE)]
+    return (np.abs(away) <= z * error).mean(axis=1), np.mean(changed, axis=0).mean(axis=1)
+
+
+def draw(table: pandas.DataFrame, path: str) -> None:
+    """Draw the trade at 85% of the pictures, as calibrated: a point is a candidate."""
+    import matplotlib.pyplot as plt
+
+    rows = table[(table["setting"] == "calibrated") & (table["interval"] == "re-run")]
+    others = rows[["other model, 85%", "other test, 85%"]].max(axis=1)
+    figure, axes = plt.subplots(figsize=(7, 5))
+    axes.plot(*bound("calibrated"), color="0.5", label="a test that knows each error")
+    for rule, part in rows.groupby("rule", sort=False):
+        small = others[part.index] <= AT_MOST["other model, 85%"] + 0.02
+        for kept, marker in ((small, "o"), (~small, "x")):
+            shown = part[kept]
+            label = rule if marker == "o" else None
+            colour = f"C{[*RULES, SECOND].index(rule)}"
+            axes.scatter(
+                shown["equal, 85%"], shown["changed, 85%"], c=colour, marker=marker, label=label
+            )
+    taken = rows[(rows[list(CANDIDATE)] == chosen(table)[list(CANDIDATE)]).all(axis=1)].iloc[0]
+    axes.scatter(
+        taken["equal, 85%"], taken["changed, 85%"], s=150, fc="none", ec="k", label="taken"
+    )
+    axes.axhline(NEEDED["changed, 85%"], color="0.8", ls="--")
+    axes.axvline(NEEDED["equal, 85%"], color="0.8", ls="--")
+    axes.set(xlabel="met of a run equal to the paper", ylabel="not met of a change of .2")
+    axes.legend(title="o: others met in 17% or less; x: in more", fontsize=8, bbox_to_anchor=(1, 1))
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+
+
 def main() -> None:
     """Write the shares of all candidates, and print the one that is taken."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=DRAWS)
-    table = trade(draws=parser.parse_args().draws)
+    parser.add_argument("--figure", help="draw the trade of the written results to this file")
+    given = parser.parse_args()
+    if given.figure:
+        return draw(pandas.read_csv(RESULTS), given.figure)
+    table = trade(draws=given.draws)
     table.round(4).to_csv(RESULTS, index=False)
     widths().round(4).to_csv(PICTURES, index=False)
     decidable_table().to_csv(DECIDABLE, index=False)
