@@ -29,6 +29,9 @@ CHAPTERS = {
     "hamidieh2023": "study3_clip_audit",
     "zhou2022": "study4_captions",
 }
+RULES = Path(__file__).parent / "data" / "decision_rules.csv"
+"""What candidates for the rule give, from ``tools/decision_rule.py``."""
+
 COLOURS = dict(zip(reproduction.ANSWERS, ("C2", "C8", "C3", "0.75"), strict=True))
 
 
@@ -191,6 +194,38 @@ def first_run_page() -> str:
     """
     urls = importlib.metadata.metadata("biaslib").get_all("Project-URL")
     return f"{dict(each.split(', ') for each in urls)['Repository']}/issues/new?title=First+run"
+
+
+def rules() -> pandas.DataFrame:
+    """Return what candidates for the rule meet, and do not, by simulation: *bound* is no candidate.
+
+    Examples
+    --------
+    >>> rules().query("taken")[["rule", "equal", "changed"]].round(2).values.tolist()
+    [['prediction', 0.82, 0.52]]
+    """
+    return pandas.read_csv(RULES)
+
+
+def rules_figure():
+    """Draw what candidates for the rule do with a run equal to the paper, and with a change."""
+    every = rules()
+    few = (every["false"] <= 0.06) & (every["others"] <= 0.17)
+    figure, axes = subplots(height=3.8)
+    limit = every[every["rule"] == "bound"]
+    axes.plot(limit["equal"], limit["changed"], color="0.5", label="the best that errors allow")
+    for marker, colour, rows, label in (
+        ("x", "0.6", ~few, "contradicts too often, or meets others"),
+        ("o", "C0", few, "candidate"),
+        ("D", "C3", every["taken"], "the rule"),
+    ):
+        shown = every[rows & (every["rule"] != "bound")]
+        axes.scatter(shown["equal"], shown["changed"], c=colour, marker=marker, label=label)
+    axes.axvline(0.8, color="0.8", ls="--")
+    axes.axhline(0.8, color="0.8", ls="--")
+    axes.set(xlabel="share met of a run equal to the paper", ylabel="share not met, changed by 0.2")
+    axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=9)
+    return figure
 
 
 def decidable_table() -> pandas.DataFrame:
