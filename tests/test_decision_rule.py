@@ -22,6 +22,14 @@ def test_margins_of_ross_are_those_of_the_candidate_that_the_simulation_takes():
     assert set(zip(sizes["margin"], sizes["widest"], strict=True)) == {(RULE[1], 2 * RULE[2])}
 
 
+def test_the_simulated_tests_have_as_many_pictures_as_table_1_prints():
+    sets = pandas.read_csv(simulation.HERE / "ross_sets.csv")
+    pictures = sets.groupby(["source", "test", "level"])["images"].sum()
+    printed = published.table("ross2021", 1).set_index(["source", "test"])["images"]
+    most = pictures.groupby(["source", "test"]).max()
+    assert most.to_dict() == printed.to_dict()
+
+
 @pytest.fixture(scope="module")
 def runs():
     """One run of each of the 461 numbers, with 85% of the pictures, by another seed."""
