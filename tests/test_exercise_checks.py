@@ -90,15 +90,21 @@ def overlaps(low, high, printed, margin, **_):
     return "met" if high >= printed - margin and low <= printed + margin else "not met"
 
 
-def no_interval_fails(low, high, printed, margin, **_):
+def no_interval_fails(low, high, printed, margin, widest, **_):
+    apart = not (high >= printed - margin - 1e-9 and low <= printed + margin + 1e-9)
+    return "not met" if apart else "met" if high - low <= widest + 1e-9 else "cannot be said"
+
+
+def all_of_it_within(low, high, printed, margin, **_):
     inside = low >= printed - margin - 1e-9 and high <= printed + margin + 1e-9
-    outside = not (high >= printed - margin and low <= printed + margin)
-    return "met" if inside else "not met" if outside else "cannot be said"
+    apart = high < printed - margin or low > printed + margin
+    return "met" if inside else "not met" if apart else "cannot be said"
 
 
 WRONG = {
     "the value is near": (verdicts(close), None),
     "the interval reaches the printed one": (verdicts(overlaps), None),
+    "the whole interval within the margin": (verdicts(all_of_it_within), None),
     "no interval, so not met": (verdicts(no_interval_fails), None),
     "deals that tie do not count": (foundations.check_deals, no_ties),
     "large on either side": (foundations.check_deals, both_sides),

@@ -91,7 +91,10 @@ def test_quotations_are_short_and_in_the_papers_text(paper):
     [
         (0.95, 1.05, "met"),
         (0.9, 1.1, "met"),
-        (0.89, 1.0, "cannot be said"),
+        (1.1, 1.1, "met"),
+        (1.1, 1.3, "met"),
+        (0.7, 0.9, "met"),
+        (0.89, 1.1, "cannot be said"),
         (0.5, 2.0, "cannot be said"),
         (1.11, 1.2, "not met"),
         (0.2, 0.89, "not met"),
@@ -100,7 +103,21 @@ def test_quotations_are_short_and_in_the_papers_text(paper):
     ],
 )
 def test_the_verdict_on_a_number(low, high, verdict):
+    """In closed form: a printed 1 with a margin of .1, and intervals no wider than .2 decide."""
     assert list(reproduction.judge_number([1.0], [0.1], [low], [high])) == [verdict]
+
+
+@pytest.mark.parametrize("widest", [0.05, 0.3, 4.0])
+def test_the_widest_interval_that_decides_is_that_of_the_number(widest):
+    """By an independent loop over ends on a grid of twentieths."""
+    ends = [at / 20 for at in range(41)]
+    for low in ends:
+        for high in [end for end in ends if end >= low]:
+            [verdict] = reproduction.judge_number([1.0], [0.1], [low], [high], widest)
+            held = [x for x in (0.9, 0.95, 1.0, 1.05, 1.1) if low - 1e-9 <= x <= high + 1e-9]
+            expected = "not met" if not held else "cannot be said"
+            expected = "met" if held and round(high - low, 9) <= widest else expected
+            assert verdict == expected, (low, high)
 
 
 def test_a_list_is_met_by_itself_and_not_by_its_reverse_or_by_leaving_words_out():
@@ -153,18 +170,21 @@ def test_what_is_absent_is_not_run(paper):
     assert set(reproduction.compare(pandas.DataFrame(), paper)["verdict"]) == {"not run"}
 
 
-def test_what_is_of_our_variant_is_never_met_and_an_interval_holds_its_value():
-    name = "ross2021/table3/C6/lxmert/W"
-    for changed, verdict in (
-        ({}, "met"),
-        ({"variant": "released"}, "met"),
-        ({"variant": "paper"}, "cannot be said"),
-        ({"effect_size": 9.0}, "cannot be said"),
+def test_what_is_of_our_variant_is_judged_and_says_so_and_an_interval_holds_its_value():
+    name, ours = "ross2021/table3/C6/lxmert/W", "our variant, not as published"
+    barrier = reproduction.printed("ross2021").set_index("id").loc[name, "barrier"]
+    wide = "its interval, 0.55 to 9, is too wide"
+    for changed, verdict, reason in (
+        ({}, "met", ""),
+        ({"variant": "released"}, "met", ""),
+        ({"variant": "paper"}, "met", ours),
+        ({"variant": "paper", "effect_size": 9.0, "effect_size low": 9.0}, "not met", ours),
+        ({"effect_size": 9.0}, "cannot be said", f"{wide}: {barrier}"),
     ):
         tables = tables_as_printed("ross2021")
         rows = tables["ross2021_effect_sizes"].assign(**changed)
         numbers, _ = compared("ross2021", tables | {"ross2021_effect_sizes": rows})
-        assert numbers.set_index("id").loc[name, "verdict"] == verdict
+        assert tuple(numbers.set_index("id").loc[name, ["verdict", "reason"]]) == (verdict, reason)
 
 
 # Numbers, table by table
@@ -224,7 +244,8 @@ def test_exchanged_models_are_named(paper, stem, column, pair, places, noise):
 def test_a_model_is_another_at_less_than_half_of_its_own_distance_and_two_margins(ours, named):
     """Two models that are printed 2 and 0 margins of .1 apart; ours of the first, in margins."""
     rows = [
-        {"cell": f"cell {at}", "of": name, "printed_value": printed, "value": value, "margin": 0.1}
+        {"cell": f"cell {at}", "of": name, "printed_value": printed, "margin": 0.1}
+        | dict.fromkeys(("value", "low", "high"), value)
         for at in range(3)
         for name, printed, value in (("A", 0.2, 0.1 * ours), ("B", 0.0, 0.0))
     ]

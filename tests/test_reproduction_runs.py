@@ -1,14 +1,19 @@
 """The tables of a run, and records: written, read, and refused where they cannot be."""
 
+import gzip
+import hashlib
 import json
 
 import numpy as np
 import pandas
 import pytest
+import torch
 
 from biaslib import published, reproduction, runtime
 from biaslib.errors import InputError
 from biaslib.models import REGISTRY
+from biaslib.models._batches import full_float32
+from biaslib.models.stored import cached_outputs
 from biaslib.reproduction import tables_of_run
 from companion.what_holds_up import completed
 
@@ -104,12 +109,12 @@ def test_a_run_that_is_the_papers_to_the_last_digit_meets_every_effect_size():
     assert found.query("verdict == 'not run'")["id"].str.contains("table[1-6]").sum() == 0
 
 
-@pytest.mark.parametrize(("share", "half", "verdict"), [(0.99, 0.3, "met"), (0.5, 0.3, "open")])
+@pytest.mark.parametrize(("share", "half", "verdict"), [(0.99, 0.3, "met"), (0.5, 0.6, "open")])
 def test_what_a_rerun_could_change_are_the_pictures_that_it_lacks(share, half, verdict):
-    """Closed form: .3 sqrt(1 - share), of pictures; the intervals over words are three times it."""
+    """Closed form: half sqrt(1 - share) at 90%; the intervals over words are three times it."""
     tables = tables_of_run("ross2021", scores_as_printed(half), all_there(share))
     rows = tables["ross2021_effect_sizes"]
-    reach = half * np.sqrt(1 - share)
+    reach = half * np.sqrt(1 - share) * 1.645 / 1.96
     assert (rows["high"] - rows["effect_size"]).tolist() == pytest.approx([reach] * len(rows))
     found = reproduction.compare(scores_as_printed(half), "ross2021", all_there(share))
     own = found.set_index("id").loc["ross2021/table6/exp3/C6/lxmert/T", "verdict"]
@@ -151,18 +156,21 @@ def test_what_has_no_printed_table_is_kept_beside():
 
 
 def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
-    """Closed form: a sample of a share f of a finite population, sqrt(1 - f)."""
+    """Closed form: a sample of a share f of a finite population, sqrt(1 - f); 90% in place of 95%.
+
+    Normal quantiles: 1.645 and 1.96.
+    """
     images = published.table("ross2021", 1).query("source == 'google'")
     half = images.assign(images=images["images"] // 2)
     tables = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": half})
     row = tables["ross2021_effect_sizes"].query("test == 'C3'").iloc[0]
-    assert row["high"] - 1.0 == pytest.approx(0.2 * np.sqrt(0.5), abs=1e-12)
+    assert row["high"] - 1.0 == pytest.approx(0.2 * 1.645 / 1.96 * np.sqrt(0.5), abs=1e-12)
     whole = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": images})
     row = whole["ross2021_effect_sizes"].iloc[0]
     assert (row["low"], row["high"]) == (1.0, 1.0)
     for unknown in ({}, {"ross2021_images": images[images["test"] != "C6"]}):
         rows = tables_of_run("ross2021", grounded_scores(), unknown)["ross2021_effect_sizes"]
-        assert rows.set_index("test")["low"]["C6"] == 0.8
+        assert rows.set_index("test")["low"]["C6"] == pytest.approx(1 - 0.2 * 1.645 / 1.96)
 
 
 def test_sizes_of_categories_are_those_that_the_scores_fit():
@@ -170,7 +178,42 @@ def test_sizes_of_categories_are_those_that_the_scores_fit():
     rows = scores().assign(n=lambda table: table["test"].map({"overall": 514, "gender": 103}))
     chosen = rows.assign(level="balanced selections", low=45.0, high=45.0)
     table = tables_of_run("zhou2022", pandas.concat([rows, chosen]), {})["zhou2022_scores"]
-    assert (table["high"] - 45).tolist() == pytest.approx([np.sqrt(0.5)] * len(table))
+    table = table[table["model"].isin(["CLIP", "ViLT"])]
+    expected = [np.sqrt(0.5) * 1.645 / 1.96] * 8
+    assert (table["high"] - 45).tolist() == pytest.approx(expected)
+
+
+def test_a_choice_of_images_that_is_not_known_is_a_range_about_its_middle():
+    """By hand: half-widths 1 of sampling and 3 below, 4 above of the choice, in rows mixed up."""
+    rows = scores().assign(n=1028, low=45.0, high=45.0)
+    chosen = rows.assign(level="balanced selections", value=47.0, low=44.0, high=51.0)
+    both = pandas.concat([chosen, rows]).sample(frac=1, random_state=1)
+    table = tables_of_run("zhou2022", both, {})["zhou2022_scores"]
+    table = table[table["test"] == "overall"]
+    [ends] = table[["value", "low", "high"]].drop_duplicates().astype(float).to_numpy()
+    assert ends == pytest.approx([47, 47 - 3 * 1.645 / 1.96, 47 + 4 * 1.645 / 1.96])
+
+
+def test_scores_of_imaginary_models_follow_and_counts_reach_up_to_the_released_table():
+    tables = tables_of_run("zhou2022", scores().assign(n=100), {})
+    ideal = tables["zhou2022_scores"].query("model == 'IDM'").set_index("metric")["value"]
+    assert ideal.to_dict() == {"vlrs": 100.0, "vlbs": 0.0, "ivlas": 100.0}
+    counts = tables["zhou2022_images"].set_index("category")
+    assert counts.loc["overall", ["images low", "images high"]].tolist() == [100, 1028]
+    assert counts.loc["gender", ["images low", "images high"]].tolist() == [100, 206]
+
+
+def test_shares_of_pronouns_in_another_corpus_are_a_variants_and_their_number_says_nothing():
+    counted = {"word": ["nurse"], "images": [900], "female": [80.0], "male": [20.0]}
+    counted |= {f"{name} {end}": [80.0] for name in ("male", "female") for end in ("low", "high")}
+    found = reproduction.compare(
+        pandas.DataFrame(),
+        "hamidieh2023",
+        {"hamidieh2023_laion_pronouns": pandas.DataFrame(counted)},
+    )
+    rows = found[found["id"].str.startswith("hamidieh2023/table1/nurse")].set_index("id")
+    assert rows.loc["hamidieh2023/table1/nurse/images", "verdict"] == "cannot be said"
+    assert rows["reason"].str.startswith("our variant, not as published").all()
 
 
 def casc_scores(rows, **same):
@@ -199,9 +242,9 @@ def test_a_lists_order_is_that_of_the_run():
     ("dataset", "n", "half"),
     [
         ("FairFace train, crop 0.25", 86_744, 0.0),
-        ("FairFace train, crop 0.25", 86_744 // 4, 0.1 * np.sqrt(0.75)),
-        ("FairFace validation, crop 0.25", 86_744, 0.1),
-        ("FairFace train, crop 0.25", 10**9, 0.1),
+        ("FairFace train, crop 0.25", 86_744 // 4, 0.1 * np.sqrt(0.75) * 1.645 / 1.96),
+        ("FairFace validation, crop 0.25", 86_744, 0.1 * 1.645 / 1.96),
+        ("FairFace train, crop 0.25", 10**9, 0.1 * 1.645 / 1.96),
     ],
 )
 def test_other_people_are_no_census_of_the_papers(dataset, n, half):
@@ -246,7 +289,8 @@ def test_a_record_is_two_files_and_is_read_as_it_was_written(stamp, tmp_path):
     folder = reproduction.record(tmp_path / "run", scores(), stamp)
     assert sorted(path.name for path in folder.iterdir()) == ["scores.csv.gz", "stamp.json"]
     found, again = reproduction.read(folder)
-    assert again == json.loads(json.dumps(stamp))
+    hashed = hashlib.sha256((folder / "scores.csv.gz").read_bytes()).hexdigest()
+    assert again == json.loads(json.dumps(stamp | {"scores": hashed}))
     pandas.testing.assert_frame_equal(found, scores(), check_dtype=False)
     with pytest.raises(reproduction.RecordError, match="holds a record already"):
         reproduction.record(folder, scores(), stamp)
@@ -256,13 +300,78 @@ def test_a_stamp_names_files_device_driver_and_pictures(stamp):
     assert stamp["format"] == 1
     hashes = {name: list(each["sha256"].values()) for name, each in stamp["networks"].items()}
     assert hashes == {"clip": ["a" * 64], "vilt-itm": ["0123456789ab", "ba9876543210"]}
-    assert list(stamp["detector"]["sha256"].values()) == ["a" * 64]
+    assert stamp["detector"] == "none: no network of this run reads regions"
     assert stamp["pictures"] == {"asked": 1028, "there": 1020}
     assert stamp["data"] == {"VLStereoSet": "0123456789ab"}
     assert stamp["precision"] == "float32"
     assert stamp["device"].startswith("cpu")
     assert stamp["driver"]
     assert stamp["minutes"] > 16
+
+
+@pytest.mark.usefixtures("stamp")
+def test_a_stamp_names_the_detector_of_a_network_that_reads_regions():
+    run = runtime.Provenance("paper").record(weights={"lxmert": "abc"})
+    made = reproduction.stamp(run, "zhou2022", {"asked": 9, "there": 9})
+    assert list(made["detector"]["sha256"].values()) == ["a" * 64]
+
+
+def edited(folder, value):
+    """Write another value into the first row of a record's scores, as an editor would."""
+    path = folder / "scores.csv.gz"
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
+    assert ",45.0," in lines[1]
+    lines[1] = lines[1].replace(",45.0,", f",{value},", 1)
+    path.write_bytes(gzip.compress("".join(lines).encode(), mtime=1))
+
+
+def test_scores_that_were_edited_by_hand_are_found(stamp, tmp_path):
+    folder = reproduction.record(tmp_path / "run", scores(), stamp)
+    edited(folder, "45.72")
+    with pytest.raises(reproduction.RecordError, match="changed after the run"):
+        reproduction.read(folder)
+    written = json.loads((folder / "stamp.json").read_text())
+    del written["scores"]
+    (folder / "stamp.json").write_text(json.dumps(written))
+    with pytest.raises(reproduction.RecordError, match="changed after the run"):
+        reproduction.read(folder)
+
+
+class Reader:
+    """A model that answers with the length of a text, on a processor."""
+
+    name, revision, device = "clip", "abc", "cpu"
+
+
+def answered(store):
+    ask = lambda which, images: np.ones((len(which), 1))  # noqa: E731
+    return cached_outputs(Reader(), "lengths", ask, texts=["a", "b"], store=store)
+
+
+@pytest.mark.usefixtures("stamp")
+def test_outputs_of_another_precision_than_the_models_are_refused(tmp_path, request):
+    """PyTorch's switch is turned after the model was loaded, whose stamp says float32."""
+    store, pictures = runtime.Store(tmp_path / "store"), {"asked": 0, "there": 0}
+    run = runtime.Provenance("paper", started=-1000.0).record(weights={"clip": "abc"})
+    runtime.note_device("cpu", "float32")
+    answered(store)
+    made = reproduction.stamp(run, "zhou2022", pictures)
+    assert (made["precision"], made["outputs"]) == ("float32", ["clip: float32"])
+    table = scores().query("model == 'CLIP'")
+    reproduction.record(tmp_path / "run", table, made)
+    request.addfinalizer(full_float32)
+    torch.set_float32_matmul_precision("medium")
+    answered(store)
+    both = reproduction.stamp(run, "zhou2022", pictures)
+    with pytest.raises(reproduction.RecordError, match="cached outputs are in bf16 and float32"):
+        reproduction.record(tmp_path / "both", table, both)
+    other = runtime.Provenance("paper", started=-1000.0).record(weights={"clip": "abc"})
+    runtime.note_device("cpu", "float32")
+    answered(store)
+    with pytest.raises(reproduction.RecordError, match="but cached outputs were computed in bf16"):
+        reproduction.record(
+            tmp_path / "other", table, reproduction.stamp(other, "zhou2022", pictures)
+        )
 
 
 def test_a_planted_run_has_no_stamp():
@@ -284,6 +393,13 @@ STAMPS = {
         "a SHA-256 of clip that is none",
     ),
     "no hash of the detector": ({"detector": {"revision": "r"}}, "of the files of the detector"),
+    "no detector": (
+        {"networks": {"lxmert": {"revision": "a", "sha256": {"a": "a" * 64}}}},
+        "no detector with its SHA-256, and lxmert read regions",
+    ),
+    "no precision of outputs": ({"outputs": None}, "no sound 'outputs'"),
+    "half of the outputs' precision": ({"outputs": ["clip: float16"]}, "computed in float16"),
+    "no hash of the code": ({"source": "main"}, "no hash of the code"),
     "no data": ({"data": {}}, "names no data by its hash"),
     "no hash of data": ({"data": {"VLStereoSet": "2022"}}, "names no data by its hash"),
     "more pictures than asked": ({"pictures": {"asked": 3, "there": 4}}, "the second no larger"),

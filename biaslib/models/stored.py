@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from biaslib.models.images import Pictures, reader_id
-from biaslib.runtime import Store
+from biaslib.runtime import Store, note_outputs
 
 __all__ = ["cached_outputs", "store_key"]
 
@@ -112,10 +112,12 @@ def cached_outputs(
     (2, 384)
     """
     store = store or Store()
+    made = {} if images is None else {"images": reader_id(model, images)}
+    key = store_key(model, output, **made, **options)
+    note_outputs(model.name, key.get("precision", "float32"))
     if images is None:
-        key, ids = store_key(model, output, **options), list(texts)
+        ids = list(texts)
         return store.rows(key, ids, lambda which: ask(which, None), shard_size)
-    key = store_key(model, output, images=reader_id(model, images), **options)
     ids = list(images.ids)
     if texts is not None:
         ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas
+from numpy.typing import ArrayLike
 
 from biaslib.reproduction._headlines import judged_headlines
 from biaslib.reproduction._printed import families, printed
@@ -21,8 +22,12 @@ NOT_RELEASED = "not released"
 FEWEST = 4
 """Numbers of a table from which on its mean offset is looked at."""
 
-MOST_OFF = 0.5
-"""Margins by which a table may be off on average, and by which its numbers may scatter."""
+MOST_OFF, MOST_SCATTER = 0.5, 0.65
+"""Share of what a number may lie off, margin and half an interval, by which a table may be off on
+average, and by which its numbers may scatter: errors whose intervals hold at 90% scatter by .61,
+numbers without intervals by as much as a table may be off."""
+
+OUR_VARIANT = "our variant, not as published"
 
 COLUMNS = ["id", "printed", "value", "low", "high", "margin", "verdict", "reason"]
 
@@ -32,15 +37,19 @@ def compare(
 ) -> pandas.DataFrame:
     r"""Return a run's scores beside everything that a paper prints and that a run can repeat.
 
-    A number is *met* if the run's whole interval lies within the margin about the printed number,
-    *not met* if none of it does (:func:`judge_number`); a ranked list by the words that are among
-    the run's first (:func:`judge_list`); a headline claim by what it says of the run's tables.
+    A number is *not met* if the run's whole interval lies further from the printed number than the
+    margin. Otherwise it is *met*, unless the interval is too wide to decide (:func:`judge_number`):
+    then it *cannot be said*. A number of a variant of ours is judged too, and its reason says so. A
+    ranked list is judged by the words that are among the run's first (:func:`judge_list`); a
+    headline claim by what it says of the run's tables.
 
     Numbers that are all met can still be wrong as a table. So each table is looked at as a whole.
-    With our n numbers :math:`o_i`, the printed ones :math:`p_i` and their margins :math:`m_i`, the
-    mean of :math:`(o_i - p_i) / m_i` and its standard deviation are to be at most .5; and no model
-    or group is to be nearer to the printed numbers of another than to its own. What is found
-    stands in ``attrs["checks"]`` and in the reason of each number of the table that is met.
+    With our n numbers :math:`o_i`, the printed ones :math:`p_i`, and how far each may lie off and
+    be met, its margin and half of its interval, :math:`r_i = m_i + (h_i - l_i) / 2`, the mean of
+    :math:`(o_i - p_i) / r_i` and its standard deviation are to be at most .5, the latter .65 where
+    numbers have intervals; and no model or group is to be nearer to the printed numbers of another
+    than to its own. What is found stands in ``attrs["checks"]`` and in the reason of each number of
+    the table that is met.
 
     Parameters
     ----------
@@ -59,7 +68,7 @@ def compare(
     pandas.DataFrame
         *id*, *printed* (as text), *value*, *low*, *high* (ours), *margin*, *verdict* (of
         :data:`VERDICTS`) and *reason*. ``attrs["checks"]`` has by table *n*, the mean *offset* and
-        its *spread* in margins, and the *finding*, empty where there is none.
+        its *spread* in these units, and the *finding*, empty where there is none.
 
     Raises
     ------
@@ -88,7 +97,7 @@ def compare_tables(
 ) -> pandas.DataFrame:
     """Return :func:`compare` of scores that have the form of the paper's tables already."""
     numbers = known[known["kind"] != "list"].rename(columns={"value": "printed_value"})
-    names = ["id", "place", "printed", "printed_value", "margin", "of", "cell"]
+    names = ["id", "place", "printed", "printed_value", "margin", "widest", "barrier", "of", "cell"]
     both = numbers[names].merge(_rows(tables, paper, lists=False), on="id", how="left")
     value, low, high = (both[name].astype(float) for name in ("value", "low", "high"))
     # Percentiles of a bootstrap need not hold the value itself.
@@ -97,7 +106,8 @@ def compare_tables(
     there = both[both["value"].notna()].groupby("place", sort=False)
     checks = {place: _check(rows) for place, rows in there}
     told = [checks[place]["finding"] if place in checks else "" for place in both["place"]]
-    both["reason"] = both["reason"].where(both["verdict"] != "met", told)
+    told = both["reason"] + [each and f"; {each}" for each in told]
+    both["reason"] = both["reason"].where(both["verdict"] != "met", told.str.removeprefix("; "))
     lists = _of_lists(known[known["kind"] == "list"], _rows(tables, paper, lists=True))
     claims = judged_headlines(paper, tables, scores)
     found = pandas.concat([part for part in (both, lists, claims) if len(part)])
@@ -118,14 +128,21 @@ def _rows(tables: Tables, paper: str, lists: bool) -> pandas.DataFrame:
 
 def _judged(both: pandas.DataFrame) -> pandas.DataFrame:
     """Return *verdict* and *reason* of numbers, a row each."""
-    ends = both[["printed_value", "margin", "low", "high"]].astype(float)
-    verdict = pandas.Series(judge_number(*(ends[name] for name in ends)), both.index)
-    missing = both["value"].isna()
-    variant = both["variant"] == "paper"
-    reasons = ["not in the run", "the run has no interval", "our variant, not as published"]
-    reason = np.select([missing, both["low"].isna(), variant], reasons, "")
-    verdict = verdict.mask(variant & (verdict == "met"), "cannot be said")
-    return pandas.DataFrame({"verdict": verdict.mask(missing, "not run"), "reason": reason})
+    names = ["printed_value", "margin", "low", "high", "widest"]
+    verdict = pandas.Series(judge_number(*(both[name] for name in names)), both.index)
+    missing, none = both["value"].isna(), both["low"].isna() | both["high"].isna()
+    wide = [
+        f"its interval, {low:.3g} to {high:.3g}, is too wide"
+        for low, high in zip(both["low"], both["high"], strict=True)
+    ]
+    reasons = ["not in the run", "the run has no interval", wide]
+    open_ = verdict == "cannot be said"
+    reason = pandas.Series(np.select([missing, none, open_], reasons, ""), both.index)
+    because = both["barrier"].map(lambda each: each and f": {each}")
+    reason = reason.mask(reason != "", reason + because)
+    ours = (both["variant"] == "paper") & ~missing
+    told = (OUR_VARIANT + reason.map(lambda each: each and f"; {each}")).where(ours, reason)
+    return pandas.DataFrame({"verdict": verdict.mask(missing, "not run"), "reason": told})
 
 
 def _of_lists(asked: pandas.DataFrame, ours: pandas.DataFrame) -> pandas.DataFrame:
@@ -143,44 +160,54 @@ def _of_lists(asked: pandas.DataFrame, ours: pandas.DataFrame) -> pandas.DataFra
 def _check(rows: pandas.DataFrame) -> dict[str, object]:
     """Return what a table's numbers say together: *n*, *offset*, *spread* and *finding*."""
     found = [*_exchanged(rows)]
-    measured = rows[rows["margin"] > 0]
-    off = ((measured["value"] - measured["printed_value"]) / measured["margin"]).astype(float)
+    # The imaginary models follow from formulas, whatever was run.
+    measured = (rows["margin"] > 0) & rows["low"].notna() & rows["high"].notna()
+    measured = rows[measured & ~rows["id"].str.contains("/reference/")]
+    off = ((measured["value"] - measured["printed_value"]) / _room(measured)).astype(float)
     n, offset = len(off), float(off.mean())
     spread = float(off.std(ddof=0))
     if n >= FEWEST and abs(offset) > MOST_OFF:
         side = "above" if offset > 0 else "below"
         found.append(f"on average ours lie {abs(offset):.2g} margins {side} the printed numbers")
-    if n >= FEWEST and spread > MOST_OFF:
+    intervals = (measured["high"] > measured["low"]).any()
+    if n >= FEWEST and spread > (MOST_SCATTER if intervals else MOST_OFF):
         found.append(f"ours scatter about the printed numbers by {spread:.2g} margins")
     told = f"{rows['place'].iloc[0]} as a whole: {'; '.join(found)}" if found else ""
     return {"n": len(rows), "offset": offset, "spread": spread, "finding": told}
+
+
+def _room(rows: pandas.DataFrame) -> pandas.Series:
+    """Return how far numbers may lie off and be met: half an interval counts to the margin."""
+    return (rows["margin"] + ((rows["high"] - rows["low"]) / 2).fillna(0.0)).astype(float)
 
 
 def _exchanged(rows: pandas.DataFrame) -> list[str]:
     """Name models or groups whose numbers are those that the paper prints of another.
 
     Over the cells that two of them share, their distance to the printed numbers of the other is
-    at most two margins (root mean square), and less than half of that to their own.
+    at most two margins (root mean square), half an interval counted to the margin, and less than
+    half of that to their own.
     """
     if rows["of"].nunique() < 2:
         return []
-    unit = rows["margin"].where(rows["margin"] > 0, 1e-9).astype(float)
+    unit = max(_room(rows).median(), 1e-9)
     cells = rows.assign(ours=rows["value"] / unit, theirs=rows["printed_value"] / unit)
     wide = cells.astype({"ours": float, "theirs": float}).pivot_table(
         index="cell", columns="of", values=["ours", "theirs"]
     )
-    ours, theirs = wide["ours"], wide["theirs"]
+    names = wide["ours"].columns
+    ours, theirs = (wide[each].to_numpy() for each in ("ours", "theirs"))
     found = []
-    for one in ours:
+    for at, one in enumerate(names):
         near = {}
-        for other in theirs.columns.drop(one):
-            shared = ours[one].notna() & theirs[other].notna()
-            away, own = (
-                (ours.loc[shared, one] - theirs.loc[shared, each]).pow(2).mean() ** 0.5
-                for each in (other, one)
-            )
-            if shared.sum() >= 3 and away <= min(2, own / 2):
-                near[other] = away
+        for to in [place for place in range(len(names)) if place != at]:
+            shared = np.isfinite(ours[:, at]) & np.isfinite(theirs[:, to])
+            if shared.sum() < 3:
+                continue
+            differences = (ours[shared, at] - theirs[shared, each] for each in (to, at))
+            away, own = (np.sqrt(np.mean(each**2)) for each in differences)
+            if away <= min(2, own / 2):
+                near[names[to]] = away
         if near:
             nearest = min(near, key=lambda each: near[each])
             found.append(f"ours of {one} are those that the paper prints of {nearest}")
@@ -188,30 +215,41 @@ def _exchanged(rows: pandas.DataFrame) -> list[str]:
 
 
 def judge_number(
-    printed: np.ndarray, margin: np.ndarray, low: np.ndarray, high: np.ndarray
+    printed: ArrayLike,
+    margin: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    widest: ArrayLike | None = None,
 ) -> np.ndarray:
     r"""Return what a run says of each printed number.
 
-    *Met* if the run's whole interval lies within the margin about the printed number,
+    With a printed number p, its margin m, and the interval of a re-run from l to h: *not met* if
+    the whole interval lies further than m from p,
 
-    .. math:: p - m \le l \le h \le p + m,
+    .. math:: h < p - m \quad\text{or}\quad l > p + m.
 
-    *not met* if none of it does (:math:`h < p - m` or :math:`l > p + m`), else *cannot be said*;
-    also without an interval. An interval of no width is a number.
+    Otherwise *met* if the interval is no wider than the widest that decides, :math:`h - l \le w`,
+    which is 2 m where *widest* is not given; else *cannot be said*, also without an interval. An
+    interval of no width is a number.
+
+    The interval is one of prediction: of where the paper's number may lie, if only pictures
+    differ (Patil, Peng and Leek 2016; Spence and Stanley 2016). ``tools/decision_rule.py``
+    compares this rule with others by simulation.
 
     Examples
     --------
-    >>> low, high = [0.95, 0.8, 1.2, None], [1.05, 1.0, 1.3, None]
-    >>> judge_number([1.0] * 4, [0.1] * 4, low, high).tolist()
+    >>> low, high = [0.95, 0.8, 1.2, None], [1.2, 1.4, 1.3, None]
+    >>> judge_number([1.0] * 4, [0.1] * 4, low, high, widest=0.5).tolist()
     ['met', 'cannot be said', 'not met', 'cannot be said']
     """
     printed, margin, low, high = (
         np.asarray(each, dtype=float) for each in (printed, margin, low, high)
     )
+    widest = 2 * margin if widest is None else np.asarray(widest, dtype=float)
     slack = margin + 1e-9
-    inside = (low >= printed - slack) & (high <= printed + slack)
     apart = (high < printed - slack) | (low > printed + slack)
-    return np.select([inside, apart], ["met", "not met"], "cannot be said")
+    narrow = high - low <= widest + 1e-9
+    return np.select([apart, narrow], ["not met", "met"], "cannot be said")
 
 
 def judge_list(printed: Mapping[str, float], ours: Mapping[str, float]) -> tuple[str, str]:

@@ -56,6 +56,11 @@ class Family:
         Why that far.
     measure
         The measure that is judged in the planted world; empty where there is none.
+    barrier
+        What can stand in the way of a run that agrees.
+    widest
+        The widest interval of a run that decides, in the unit of the number; twice the margin where
+        nothing else is said.
     """
 
     paper: str
@@ -73,6 +78,8 @@ class Family:
     wanted: Mapping[str, object] | None = None
     unit: str = ""
     measure: str = ""
+    barrier: str = ""
+    widest: float | None = None
 
     def rows(self, tables: Mapping[str, pandas.DataFrame]) -> pandas.DataFrame:
         """Return this family's rows of a paper's or a run's tables.
@@ -179,9 +186,10 @@ def printed(paper: str | None = None) -> pandas.DataFrame:
     pandas.DataFrame
         *id*, *paper*, *place*, *kind* (number, count or list); *printed*, as text, and *value*, as
         a number, with its *unit*; *population* and *statistic* (of our scores); *margin* and
-        *reason*, how far a run may lie off, and why; *measure*, as it is judged in the planted
-        world; *erratum*, the open questions about it; *words* of a list, each with its number;
-        *of* and *cell*, whose number it is, and what it is a number of.
+        *reason*, how far a run may lie off, and why; *widest*, the widest interval that decides;
+        *measure*, as it is judged in the planted world; *barrier*, what can stand in the way of
+        deciding it; *erratum*, the open questions about it; *words* of a list, each with its
+        number; *of* and *cell*, whose number it is, and what it is a number of.
 
     Raises
     ------
@@ -200,9 +208,10 @@ def printed(paper: str | None = None) -> pandas.DataFrame:
 
 def _of_family(family: Family, tables: Mapping[str, pandas.DataFrame]) -> pandas.DataFrame:
     rows = family.rows(tables)
-    same = ("kind", "unit", "population", "statistic", "margin", "reason", "measure")
+    same = ("kind", "unit", "population", "statistic", "margin", "reason", "measure", "barrier")
     table = pandas.DataFrame({"id": rows["id"]})
     table = table.assign(**{name: getattr(family, name) for name in same})
+    table["widest"] = 2 * family.margin if family.widest is None else family.widest
     number = published.tables().query("file == @family.stem + '.csv'")["number"].iloc[0]
     numbers = rows.get("table", pandas.Series(number, rows.index))
     table["place"] = "Table " + numbers.astype(str)

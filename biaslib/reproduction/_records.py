@@ -1,11 +1,13 @@
 """A recorded run: a folder with two files, the scores and the stamp that says what made them."""
 
 import datetime
+import hashlib
+import io
 import itertools
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +31,14 @@ TEXTS = ("paper", "made", "device", "driver", "precision", "biaslib", "source", 
 FIELDS = {
     **dict.fromkeys(TEXTS, str),
     **dict.fromkeys(("networks", "data", "pictures", "counts"), dict),
+    "outputs": list,
     "detector": (dict, str),
     "minutes": (int, float),
 }
-"""What a stamp has besides its *format*, and of which type."""
+"""What a stamp has besides its *format* and the hash of the *scores*, and of which type."""
+
+NO_REGIONS = "none: no network of this run reads regions"
+NOT_LOADED = "none was loaded"
 
 RANGES = {
     **dict.fromkeys(("effect size", "effect size of X", "effect size of Y"), (-20.0, 20.0)),
@@ -91,10 +97,11 @@ def stamp(
     Returns
     -------
     dict
-        *format*, *paper*, *made* (UTC), *minutes*; *device*, *driver*, *precision*; *biaslib* and
-        *source* (version and hash of the code), *versions* of libraries; *networks* (by name:
-        *revision* and *sha256* of the files), *detector* (the same, or why there is none), *data*
-        (checksum by name); *pictures* and *counts*.
+        *format*, *paper*, *made* (UTC), *minutes*; *device*, *driver*, *precision*, that of the
+        models as they were loaded, and *outputs*, that of their cached outputs (``model:
+        precision``); *biaslib* and *source* (version and hash of the code), *versions* of
+        libraries; *networks* (by name: *revision* and *sha256* of the files), *detector* (the same,
+        or why there is none), *data* (checksum by name); *pictures* and *counts*.
 
     Raises
     ------
@@ -106,7 +113,7 @@ def stamp(
             f"a record is of released models and data; this run is of {run.profile!r}: choose "
             'PROFILE = "paper" at the top of the notebook'
         )
-    shown, driver = run.as_dict(), run.machine()["driver"]
+    shown, on = run.as_dict(), run.machine()
     rows = {name: json.loads(t.to_json(orient="records")) for name, t in (counts or {}).items()}
     return {
         "format": FORMAT,
@@ -114,13 +121,14 @@ def stamp(
         "made": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
         "minutes": float(shown["Run time"].removesuffix(" s")) / 60,
         "device": shown["Device"],
-        "driver": ", ".join(f"{name} {each}" for name, each in driver.items()) or "none",
+        "driver": ", ".join(f"{name} {each}" for name, each in on["driver"].items()) or "none",
         "precision": shown["Precision"],
+        "outputs": on["outputs"],
         "biaslib": biaslib.__version__,
         "source": runtime.used()["source"],
         "versions": shown["Versions"],
         "networks": {name: _network(name, revision) for name, revision in run.weights.items()},
-        "detector": _detector(),
+        "detector": _detector(run.weights),
         "data": dict(run.data),
         "pictures": dict(pictures),
         "counts": rows,
@@ -140,14 +148,24 @@ def _network(name: str, revision: str) -> dict[str, Any]:
     return {"revision": revision, "sha256": hashes, "released": known and _released(entry, files)}
 
 
-def _detector() -> dict[str, Any] | str:
-    """Return revision and hashes of the detector of regions, or that none was loaded."""
+def _of_regions(networks: Iterable[str]) -> list[str]:
+    """Return which networks read regions."""
+    known = (name for name in networks if name in models.REGISTRY)
+    return [name for name in known if models.REGISTRY[name].features]
+
+
+def _detector(networks: Iterable[str]) -> dict[str, Any] | str:
+    """Return revision and hashes of the detector of regions, or why there is none."""
+    if not _of_regions(networks):
+        return NO_REGIONS
     found = runtime.Lock().entries().get(models.REGISTRY["detector"].source)
-    return _network("detector", found["revision"]) if found else "none was loaded"
+    return _network("detector", found["revision"]) if found else NOT_LOADED
 
 
 def record(folder: str | Path, scores: pandas.DataFrame, stamp: Mapping[str, Any]) -> Path:
     """Write a record's two files, ``scores.csv.gz`` and ``stamp.json``; return the folder.
+
+    The stamp on the disk has the SHA-256 of the file of scores, as *scores*.
 
     Parameters
     ----------
@@ -167,11 +185,12 @@ def record(folder: str | Path, scores: pandas.DataFrame, stamp: Mapping[str, Any
     _require(folder, scores, stamp)
     if (folder / STAMP).exists():
         raise RecordError(f"{folder} holds a record already: choose another folder")
-    text = json.dumps(dict(stamp), indent=1, sort_keys=True, ensure_ascii=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         way = {"method": "gzip", "mtime": 1}
         scores.to_csv(folder / SCORES, index=False, compression=way)
+        whole = {**stamp, "scores": runtime.file_sha256(folder / SCORES)}
+        text = json.dumps(whole, indent=1, sort_keys=True, ensure_ascii=False)
         (folder / STAMP).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise RecordError(
@@ -191,19 +210,25 @@ def read(folder: str | Path) -> tuple[pandas.DataFrame, dict[str, Any]]:
     Raises
     ------
     RecordError
-        If a file is not there or cannot be read, the format is another, or scores or stamp cannot
-        be: the message names the field or the row.
+        If a file is not there or cannot be read, the format is another, the scores are not those
+        that were recorded, or scores or stamp cannot be: the message names the field or the row.
     """
     folder = Path(folder)
     try:
         found = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-        scores = pandas.read_csv(folder / SCORES, low_memory=False)
+        data = (folder / SCORES).read_bytes()
+        scores = pandas.read_csv(io.BytesIO(data), compression="gzip", low_memory=False)
     except (OSError, ValueError, EOFError, zlib.error) as error:
         raise RecordError(
             f"{folder} cannot be read as a record ({type(error).__name__}: {error}). A record is "
             f"a folder with {SCORES} and {STAMP}"
         ) from error
     _require(folder, scores, found)
+    if found.get("scores") != hashlib.sha256(data).hexdigest():
+        raise RecordError(
+            f"{folder}: {SCORES} has another SHA-256 than {STAMP} says under 'scores': it was "
+            "changed after the run. Take the file as the run wrote it, or record the run again"
+        )
     scores.attrs[NOT_RELEASED] = not_released(found)
     return scores, found
 
@@ -244,7 +269,7 @@ def _in_stamp(found: Any) -> Iterator[str]:
     for name, kind in FIELDS.items():
         sound = isinstance(found.get(name), kind) and not isinstance(found.get(name), bool)
         if not sound or (isinstance(found[name], str) and not found[name].strip()):
-            yield f"{STAMP} has no sound {name!r}"
+            yield f"{STAMP} has no sound {name!r}: take it from biaslib.reproduction.stamp"
     if found["paper"] not in PAPERS:
         yield f"{STAMP} names the paper {found['paper']!r}, which is none of {', '.join(PAPERS)}"
     if not 0 < found["minutes"] <= LONGEST:
@@ -252,7 +277,10 @@ def _in_stamp(found: Any) -> Iterator[str]:
     for name in ("device", "driver", "precision"):
         if not _DEVICE.fullmatch(found[name]) or len(found[name]) > 300:
             yield f"{name} is {found[name]!r:.60}: write letters and digits"
+    if not _HASH.fullmatch(found["source"]):
+        yield f"source is {found['source']!r:.60}, and no hash of the code"
     yield from _in_date(found["made"])
+    yield from _in_precision(found)
     yield from _in_files(found)
     pictures = [found["pictures"].get(name) for name in ("asked", "there")]
     if not all(type(n) is int and n >= 0 for n in pictures) or pictures[1] > pictures[0]:
@@ -273,6 +301,19 @@ def _in_date(made: str) -> Iterator[str]:
         yield f"made is {made!r}, which is still to come"
 
 
+def _in_precision(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where cached outputs are of another precision than the run says, or of several."""
+    of_outputs = sorted({str(each).rpartition(": ")[2] for each in found["outputs"]})
+    fix = "set BIASLIB_PRECISION once, restart, and run the notebook again"
+    if len(of_outputs) > 1:
+        yield f"cached outputs are in {' and '.join(of_outputs)} ({found['outputs']!r:.200}): {fix}"
+    if not set(of_outputs) <= set(found["precision"].split("; ")):
+        yield (
+            f"precision is {found['precision']!r}, but cached outputs were computed in "
+            f"{of_outputs[0]}: {fix}"
+        )
+
+
 def _in_files(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield which network, detector or data has no hash."""
     if not found["networks"]:
@@ -283,12 +324,23 @@ def _in_files(found: Mapping[str, Any]) -> Iterator[str]:
     for name, each in named.items():
         hashes = each.get("sha256") if isinstance(each, Mapping) else None
         if not isinstance(hashes, Mapping) or not hashes:
-            yield f"the stamp has no SHA-256 of the files of {name}"
+            yield (
+                f"the stamp has no SHA-256 of the files of {name} (networks, detector): keep the "
+                "lock file of the run's downloads, BIASLIB_LOCK, and record the run again"
+            )
         if not all(_HASH.fullmatch(str(value)) for value in hashes.values()):
             yield f"the stamp has a SHA-256 of {name} that is none: {dict(hashes)!r:.80}"
     # Without a picture the data are the words of this package, whose hash is that of its source.
     hashed = any(_HASH.fullmatch(str(each)) for each in found["data"].values())
-    if found["pictures"].get("there") and not hashed:
+    there, readers = found["pictures"].get("there"), _of_regions(found["networks"])
+    own = _HASH.fullmatch(str(found["data"].get("regions")))
+    if there and readers and isinstance(found["detector"], str) and not own:
+        yield (
+            f"the stamp has no detector with its SHA-256, and {', '.join(readers)} read regions of "
+            "pictures: keep the lock file of the run's downloads, BIASLIB_LOCK; of regions from a "
+            "file note its hash with run.record(data={'regions': ...})"
+        )
+    if there and not hashed:
         yield "the stamp names no data by its hash: note it with run.record(data=...)"
 
 

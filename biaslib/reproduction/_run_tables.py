@@ -7,6 +7,8 @@ import pandas
 
 from biaslib import published
 from biaslib.errors import InputError
+from biaslib.metrics.caption_selection import reference_scores
+from biaslib.published import zhou2022
 
 Tables = dict[str, pandas.DataFrame]
 
@@ -22,6 +24,9 @@ NEEDED = {
 }
 """Columns that scores must have besides model, level, test, statistic, value, low and high."""
 
+NINETY = 1.645 / 1.96
+"""The half-width of an interval at 90%, in that of one at 95%, where errors are normal."""
+
 PORTRAITS = 86_744
 """Faces of FairFace's training part; those of its other part are of other people."""
 
@@ -31,9 +36,10 @@ def tables_of_run(
 ) -> Tables:
     """Return a run's scores in the form of a paper's printed tables.
 
-    Intervals are those of a re-run: the interval of sampling pictures or people, which the scores
-    have, times :math:`\\sqrt{1 - f}`, where f is the share of the paper's pictures that the run
-    had. A run of all of them is a census of the paper's sample, and has no sampling error.
+    Intervals are those of a re-run, at 90%: the 95% interval of sampling pictures or people, which
+    the scores have, times 1.645 / 1.96 and :math:`\\sqrt{1 - f}`, where f is the share of the
+    paper's pictures that the run had. A run of all of them is a census of the paper's sample, and
+    has no sampling error.
 
     Parameters
     ----------
@@ -69,16 +75,16 @@ def tables_of_run(
 
 
 def shrunk(rows: pandas.DataFrame, share: pandas.Series | float) -> pandas.DataFrame:
-    """Return rows whose intervals are those of a re-run on a share of the paper's pictures.
+    """Return rows whose 95% intervals are the 90% ones of a re-run on a share of the pictures.
 
     Examples
     --------
     >>> rows = pandas.DataFrame({"value": [1.0], "low": [0.8], "high": [1.4]})
     >>> shrunk(rows, 0.75)[["low", "high"]].round(3).values.tolist()
-    [[0.9, 1.2]]
+    [[0.916, 1.168]]
     """
     share = np.asarray(share, dtype=float)
-    left = np.sqrt(1.0 - np.where((share >= 0) & (share <= 1), share, 0.0))
+    left = NINETY * np.sqrt(1.0 - np.where((share >= 0) & (share <= 1), share, 0.0))
     whole = left == 0
     value = rows["value"]
     low = np.where(whole, value, value + left * (rows["low"] - value))
@@ -87,9 +93,15 @@ def shrunk(rows: pandas.DataFrame, share: pandas.Series | float) -> pandas.DataF
 
 
 def _of_counts(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Return a table of counts, each its own interval; shares have that of the binomial."""
+    """Return a table of counts, each its own interval; shares have that of the binomial.
+
+    Captions at hand are of another corpus than the paper's, which has been withdrawn: their shares
+    are those of a variant, and their number says nothing of the paper's.
+    """
     if rows.empty:
         return rows
+    if "male" in rows:
+        return rows.assign(variant="paper", **{"images low": np.nan, "images high": np.nan})
     return rows.assign(**{"images low": rows["images"], "images high": rows["images"]})
 
 
@@ -228,19 +240,43 @@ def _captions(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
     rows = _over_selections(rows, every[every["level"] == "balanced selections"])
     rows = rows.assign(table=np.where(rows["category"] == "overall", 3, 4))
     images = rows.loc[rows["metric"] == "vlrs", ["category", "n"]].groupby("category")["n"].max()
-    counted = images.rename("images").reset_index()
     return {
-        "zhou2022_scores": rows.reset_index(drop=True),
-        "zhou2022_images": _of_counts(counted),
+        "zhou2022_scores": pandas.concat([rows, _reference_models()], ignore_index=True),
+        "zhou2022_images": _balanced_images(images),
     }
 
 
+def _reference_models() -> pandas.DataFrame:
+    """Return the scores of the three imaginary models, which follow from the formulas."""
+    every = {"IDM": "ideal", "RAM": "random", "BIM": "biased"}
+    scores = {name: vars(reference_scores(each)) for name, each in every.items()}
+    rows = pandas.DataFrame(scores).rename_axis("metric").reset_index()
+    rows = rows.melt("metric", var_name="model").assign(table=3, category="overall")
+    return rows.assign(low=rows["value"], high=rows["value"])
+
+
+def _balanced_images(images: pandas.Series) -> pandas.DataFrame:
+    """Return images by category; up to those of the released table, where links are dead."""
+    balanced = zhou2022.released_sizes()
+    balanced |= {"overall": sum(balanced.values())}
+    table = images.rename("images").rename_axis("category").reset_index()
+    most = np.fmax(table["images"], table["category"].map(balanced))
+    return table.assign(**{"images low": table["images"], "images high": most})
+
+
 def _over_selections(rows: pandas.DataFrame, ranges: pandas.DataFrame) -> pandas.DataFrame:
-    """Widen intervals by what the unknown choice of images can do: half-widths add as squares."""
+    """Put the middle of all balanced selections in place of one, whose images were drawn by us.
+
+    The interval is widened by their range, 95% of them: half-widths add as squares. Without it
+    there is none.
+    """
     keys = ["model", "test", "statistic"]
     both = rows[keys].merge(ranges[[*keys, "value", "low", "high"]], on=keys, how="left")
-    below, above = both["value"] - both["low"], both["high"] - both["value"]
-    value, low, high = (rows[name].to_numpy() for name in ("value", "low", "high"))
+    own, low, high = (rows[name].to_numpy(dtype=float) for name in ("value", "low", "high"))
+    middle, least, most = (both[name].to_numpy() for name in ("value", "low", "high"))
+    middle = np.where(np.isnan(middle), own, middle)
     return rows.assign(
-        low=value - np.hypot(value - low, below), high=value + np.hypot(high - value, above)
+        value=middle,
+        low=middle - np.hypot(own - low, NINETY * (middle - least)),
+        high=middle + np.hypot(high - own, NINETY * (most - middle)),
     )

@@ -23,6 +23,7 @@ from biaslib.runtime._stamp import (
     note_batches,
     note_device,
     note_files,
+    note_outputs,
     start,
     used,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "note_device",
     "note_files",
     "note_model",
+    "note_outputs",
     "one_at_a_time",
     "prepare",
     "profile",

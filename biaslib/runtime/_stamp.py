@@ -102,6 +102,19 @@ def note_device(device: object, precision: str = "float32") -> None:
     _notes.extend([("Device", name), ("Precision", precision)])
 
 
+def note_outputs(model: str, precision: str) -> None:
+    """Note for the stamps of this process in which precision a model's cached outputs are.
+
+    Examples
+    --------
+    >>> run = start("planted")
+    >>> note_outputs("clip", "float16")
+    >>> run.machine()["outputs"]
+    ['clip: float16']
+    """
+    _notes.append(("Outputs", f"{model}: {precision}"))
+
+
 def used(files: Iterable[str] | None = None) -> dict[str, Any]:
     """Return what this process has used so far that decides what a notebook computes.
 
@@ -218,7 +231,8 @@ class Provenance:
         Returns
         -------
         dict
-            ``device`` and ``precision``: lists of names. ``driver``: versions of CUDA, cuDNN and
+            ``device`` and ``precision``: lists of names. ``outputs``: model and precision of those
+            that were cached, or taken from the cache. ``driver``: versions of CUDA, cuDNN and
             NVIDIA's driver, empty without a GPU. ``system``, and ``versions`` of Python and of
             libraries that can change a number.
         """
@@ -226,6 +240,7 @@ class Provenance:
         return {
             "device": self._noted("Device") or ["cpu"],
             "precision": self._noted("Precision") or ["float32"],
+            "outputs": self._noted("Outputs"),
             "driver": _driver(),
             "system": platform.platform(),
             "versions": versions,
