@@ -37,9 +37,6 @@ SIGNIFICANT = 12
 OFF = 0.05
 """How far a mean effect size may lie off, as a single one of the paper's tables may."""
 
-WIDEST = 0.5
-"""The widest interval of a mean effect size that decides, as of a single one."""
-
 
 class MissingError(LookupError):
     """A run lacks what a claim is about; the message names it."""
@@ -73,17 +70,17 @@ def above(one: Span, other: Span) -> bool | None:
     return False if one[1] <= other[0] else None
 
 
-def near(one: Span, number: float, margin: float, widest: float) -> bool | None:
-    """Return whether an interval meets a stated number: as a single printed number is judged.
+def near(one: Span, number: float, margin: float) -> bool | None:
+    """Return whether an interval meets a stated number, as a printed one is judged.
 
     Examples
     --------
-    >>> near((1, 2), 2.4, 0.5, 1), near((1, 2.5), 2, 0.5, 1), near((1, 2), 3, 0.5, 1)
+    >>> near((1, 2), 2.4, 0.5), near((1, 2.5), 2, 0.5), near((1, 2), 3, 0.5)
     (True, None, False)
     """
     if one[0] > number + margin or one[1] < number - margin:
         return False
-    return True if one[1] - one[0] <= widest else None
+    return True if one[1] - one[0] <= 2 * margin + 1e-9 else None
 
 
 def most(share: float, parts: Iterable[bool | None]) -> bool | None:
@@ -186,7 +183,7 @@ def first_form_sizes(tables: Tables, scores: pandas.DataFrame):
         own = rows[rows["model"] == model]
         # The mean of the ends encloses the mean, however the numbers of a model go together.
         low, high = (sum(ends) / len(own) for ends in zip(*spans(own, "effect_size"), strict=True))
-        parts.append(near((low, high), stated, OFF, WIDEST))
+        parts.append(near((low, high), stated, OFF))
         told.append(f"{model} {own['effect_size'].mean():.3f}, stated {stated}")
     how = "mean over tests and levels, of our effect size"
     return most(1, parts), f"{'; '.join(told)}: {how}"
@@ -200,7 +197,7 @@ def first_form_significant(tables: Tables, scores: pandas.DataFrame):
         raise MissingError("no p-value of the first form of Experiment 3 in the run")
     bounds = (rows.get(end, rows["p_value"]) for end in ("p_high", "p_low"))
     low, high = (100 * float((p.fillna(rows["p_value"]) < 0.05).mean()) for p in bounds)
-    part = near((low, high), SIGNIFICANT, 0.5, 1.0)
+    part = near((low, high), SIGNIFICANT, 0.5)
     if (rows["share"] != 1).any():  # what p-values the other pictures would give is not known
         part = None
     n = int((rows["p_value"] < 0.05).sum())
