@@ -113,6 +113,13 @@ CALLS = {
         n_equal=4,
         limit=8.0,
     ),
+    inference.stratified_bootstrap: dict(
+        statistic=lambda w: (np.arange(float(len(w))) @ w) / w.sum(axis=0),
+        strata=["a", "a", "b", "b"],
+        n_resamples=20,
+        rng=0,
+        limit=8.0,
+    ),
     inference.bootstrap_effect_size: dict(
         cosines_a=COSINES,
         cosines_b=COSINES[::-1],
@@ -787,6 +794,7 @@ DATASETS = {
     datasets.user_test: dict(name="C6", folder=FOLDER, level="word"),
     ross2021.fetch_images: dict(folder=FOLDER, source="google", again=False),
     ross2021.files_of_tests: dict(folder=FOLDER, source="google"),
+    ross2021.image_counts: dict(folder=FOLDER),
     ross2021.image_folder: dict(folder=FOLDER, source="google"),
     ross2021.links: dict(folder=FOLDER, source="google"),
     ross2021.tests_on_disk: dict(sources=[], names=["C6"]),

@@ -18,7 +18,6 @@ import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
 from biaslib.models.images import WithRegions
-from biaslib.reproduction._run_tables import shrunk
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs import study1_grounded as planted
 
@@ -373,9 +372,12 @@ def test_an_interval_on_some_of_the_pictures_holds_the_number_of_all_of_them(exp
         ]
         some = study.EmbeddedSets("test", "word", "none", *parts)
         rows.append(study.score(some, experiment, 200, seed, False, resample="pictures"))
-    ends = pandas.DataFrame(rows).drop(columns=["low", "high"])
-    ends = shrunk(ends.rename(columns={"low_pictures": "low", "high_pictures": "high"}), 0.6)
-    held = ((ends["low"] <= of_all) & (of_all <= ends["high"])).sum()
+    found = pandas.DataFrame(rows)
+    low, high = (
+        found["value"] + np.sqrt(1 - 0.6) * (found[f"{end}_pictures"] - found["value"])
+        for end in ("low", "high")
+    )
+    held = ((low <= of_all) & (of_all <= high)).sum()
     assert stats.binom.ppf(1e-4, 200, 0.93) <= held < 200
 
 

@@ -13,6 +13,7 @@ from biaslib.metrics.inputs import (
     generator,
     in_scale,
     label_codes,
+    real_number,
     real_numbers,
     refused,
     whole_number,
@@ -147,8 +148,7 @@ def bootstrap(
     >>> interval.estimate, round(interval.low, 1), round(interval.high, 1)
     (2.5, 0.5, 4.5)
     """
-    if not callable(statistic):
-        raise refused("statistic", f"is of the type {type(statistic).__name__}; give a function")
+    _require_function(statistic)
     form = "the number of units in each sample"
     n_units = whole_numbers(n_units, "n_units", form, 1, 1, np.inf).tolist()
     n_resamples = whole_number(n_resamples, "n_resamples", 2)
@@ -192,7 +192,7 @@ def stratified_bootstrap(
     strata: ArrayLike,
     n_resamples: int = 2_000,
     rng: np.random.Generator | int | None = None,
-    limit: ArrayLike | None = None,
+    limit: float | None = None,
 ) -> Interval:
     r"""Return an interval at 95% of a statistic of units that are drawn anew within strata.
 
@@ -220,7 +220,7 @@ def stratified_bootstrap(
     Raises
     ------
     InputError
-        If there are no units or fewer than two resamples.
+        If an argument is none of these, or there are fewer than two resamples.
 
     Examples
     --------
@@ -231,8 +231,10 @@ def stratified_bootstrap(
     >>> interval.estimate, round(float(interval.values.std()), 1)  # the square root of 1/2
     (5.0, 0.7)
     """
+    _require_function(statistic)
     codes, _ = label_codes(strata, "strata")
     n_resamples, rng = whole_number(n_resamples, "n_resamples", 2), generator(rng)
+    limit = None if limit is None else real_number(limit, "limit")
     estimate = float(statistic(np.ones((len(codes), 1)))[0])
     values = np.asarray(statistic(_drawn_within(codes, n_resamples, rng)), dtype=float)
     freedom = len(codes) - len(np.unique(codes))
@@ -345,6 +347,11 @@ def largest_effect_size(n_x: ArrayLike, n_y: ArrayLike, ddof: int = 1) -> np.nda
     n = n_x + n_y
     with np.errstate(divide="ignore"):
         return np.sqrt((n - ddof) * n / (n_x * n_y))
+
+
+def _require_function(statistic: Statistic) -> None:
+    if not callable(statistic):
+        raise refused("statistic", f"is of the type {type(statistic).__name__}; give a function")
 
 
 def _resampled(statistic, n_units, n_resamples: int, rng, at_once: int) -> list[np.ndarray]:

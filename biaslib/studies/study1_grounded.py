@@ -36,6 +36,7 @@ __all__ = [
     "LEVELS",
     "MASKINGS",
     "MODELS",
+    "NEVER_MASKED",
     "RESAMPLED",
     "SETS",
     "UNITS",
