@@ -1,5 +1,19 @@
 """Side-by-side measurements: our code and what a user would pick instead, in one run."""
 
+import datetime
+import os
+import platform
+
+MACHINE = "measured on"
+"""The column that says when and where a row was measured."""
+
+
+def machine() -> str:
+    """Return today's date and what the page says of this machine."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    python = platform.python_version()
+    return f"{today}, {platform.machine()}, {os.cpu_count()} cores, Python {python}"
+
 
 def shown(value):
     """Return a value as the page shows it: large whole numbers in groups of three digits.

@@ -100,7 +100,7 @@ def model_of(family: str, folder: Path):
         return models.load("all-MiniLM-L6-v2", device="cpu")
     name, builder, _ = FULL_SIZE[row]
     options = {"size": "ViT-B-32"} if family == "open_clip" else {}
-    getattr(full_size_models, builder)(folder, **options)
+    getattr(full_size_models, builder)(**options).write(folder)
     return loaded(name, folder)[0]
 
 
