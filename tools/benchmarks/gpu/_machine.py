@@ -31,6 +31,26 @@ def on_cuda(device: str) -> bool:
     return device.startswith("cuda")
 
 
+def precisions(device: str, capability: tuple[int, int] | None = None) -> tuple[str, ...]:
+    """Return the precisions that are measured on a device, in order of worth.
+
+    TF32 and bfloat16 are of cards of compute capability 8.0 on; of a processor two show that this
+    runs. ``capability`` is asked of PyTorch.
+
+    Examples
+    --------
+    >>> precisions("cuda", (9, 0))
+    ('bfloat16', 'float32', 'tf32', 'float16')
+    >>> precisions("cuda", (7, 5)), precisions("cpu")
+    (('float32', 'float16'), ('bfloat16', 'float32'))
+    """
+    if not on_cuda(device):
+        return PRECISIONS[:2]
+    if (capability or torch.cuda.get_device_capability(device)) >= (8, 0):
+        return PRECISIONS
+    return ("float32", "float16")
+
+
 def machine(device: str, commit: str | None) -> dict[str, Any]:
     """Return what a reader has to know of the machine."""
     name = torch.cuda.get_device_name(device) if on_cuda(device) else f"CPU {platform.machine()}"
@@ -65,16 +85,9 @@ def _answer(*command: str) -> str | None:
 
 @contextlib.contextmanager
 def calculating_in(precision: str, device: str) -> Iterator[None]:
-    """Have the package calculate in a precision, on a processor in half precision, too.
-
-    Raises
-    ------
-    SkippedError
-        If the device does not have it.
-    """
+    """Have the package calculate in a precision, on a processor in half precision, too."""
     from biaslib.models import _batches
 
-    require_possible(precision, device)
     half = precision in HALF
     with contextlib.ExitStack() as settings:
         told = {"BIASLIB_PRECISION": precision if half else "float32"}
@@ -84,15 +97,6 @@ def calculating_in(precision: str, device: str) -> Iterator[None]:
             settings.enter_context(mock.patch.object(_batches, "precision", return_value=number))
         settings.enter_context(products_in(precision))
         yield
-
-
-def require_possible(precision: str, device: str) -> None:
-    """Refuse TF32 but on a card, and what a card only emulates."""
-    if not on_cuda(device):
-        if precision == "tf32":
-            raise SkippedError(f"there is no TF32 on {device}")
-    elif precision in ("tf32", "bfloat16") and torch.cuda.get_device_capability(device) < (8, 0):
-        raise SkippedError(f"{torch.cuda.get_device_name(device)} has no {precision}")
 
 
 @contextlib.contextmanager
@@ -132,14 +136,14 @@ def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:
             yield record
 
     products = [
-        Step("ceilings", "product", 1.5, functools.partial(kept, each), each) for each in PRECISIONS
+        Step("ceilings", "product", 1.5, functools.partial(kept, each), each)
+        for each in precisions(device)
     ]
     return [*products, Step("ceilings", "copies", 3, functools.partial(copies, size, device))]
 
 
 def product(size: str, device: str, precision: str) -> Iterator[dict[str, Any]]:
     """Yield the TFLOP/s of a product of two square matrices of random numbers."""
-    require_possible(precision, device)
     side = 8192 if size == "full" else 256
     number = getattr(torch, precision) if precision in HALF else torch.float32
     left, right = (torch.randn(side, side, device=device, dtype=number) for _ in range(2))

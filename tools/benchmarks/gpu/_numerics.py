@@ -13,8 +13,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from tools.benchmarks.gpu._machine import PRECISIONS, calculating_in
-from tools.benchmarks.gpu._schedule import SkippedError, Step
+from tools.benchmarks.gpu._machine import calculating_in, precisions
+from tools.benchmarks.gpu._schedule import Step
 
 FAMILIES = ("clip", "visualbert", "vl-bert", "vilt", "flava", "albef", "lxmert", "vilbert")
 FAMILIES += ("bert", "open-clip")
@@ -22,12 +22,14 @@ FAMILIES += ("bert", "open-clip")
 
 TOP = 100
 SIZES = {
-    "full": {"entities": None, "per_agent": 2, "n_per_cell": 30, "words": None}
+    "full": {"texts": 2, "entities": None, "per_agent": 2, "n_per_cell": 30, "words": None}
     | {"n_per_category": 24},
-    "tiny": {"entities": 2, "per_agent": 1, "n_per_cell": 12, "words": 20, "n_per_category": 4},
+    "tiny": {"texts": 1, "entities": 2, "per_agent": 1, "n_per_cell": 12, "words": 20}
+    | {"n_per_category": 4},
 }
-"""Entities of study 2 and images of each, portraits of a cell and words of study 3, scenes of a
-category of study 4; of words, None are all, and of entities, those of the case study."""
+"""Texts of a word in study 1; entities of study 2 and images of each; portraits of a cell and words
+of study 3; scenes of a category in study 4. None are all words, and all entities of a case study.
+"""
 
 
 def steps(size: str, device: str, families: tuple[str, ...] = FAMILIES) -> list[Step]:
@@ -40,21 +42,17 @@ def steps(size: str, device: str, families: tuple[str, ...] = FAMILIES) -> list[
 
 def measured(name: str, size: str, device: str) -> Iterator[dict[str, Any]]:
     """Yield a record for each study that a family takes part in, and precision."""
-    on_host, there = (planted(name, where) for where in ("cpu", device))
+    on_host = planted(name, "cpu")
+    there = on_host if device == "cpu" else planted(name, device)
     for study, (needed, answers) in STUDIES.items():
         if not needed() & on_host.capabilities:
             continue
         ask = functools.partial(answers, size=SIZES[size])
         reference, how = referred(ask, on_host)
-        for precision in PRECISIONS:
-            record = {"study": study, "precision": precision, "reference": how}
-            try:
-                with calculating_in(precision, device):
-                    found = ask(there)
-            except SkippedError as reason:
-                yield record | {"skipped": str(reason)}
-                continue
-            yield record | differences(found, reference)
+        for precision in precisions(device):
+            with calculating_in(precision, device):
+                found = differences(ask(there), reference)
+            yield {"study": study, "precision": precision, "reference": how} | found
 
 
 def planted(name: str, device: str) -> Any:
@@ -164,7 +162,8 @@ def grounded_tests(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     from biaslib.models.capabilities import EMBED_WITH_IMAGES
     from biaslib.studies import study1_grounded as study
 
-    given = study.inputs("planted", names=["occupation-gender"], levels=("sentence",))
+    chosen = {"names": ["occupation-gender"], "levels": ("sentence",), "n_texts": size["texts"]}
+    given = study.inputs("planted", **chosen)
     with_images = EMBED_WITH_IMAGES in model.capabilities
     with empty_store() as store:
         (sets,) = study.embed(model, given["visualbert"], with_images=with_images, store=store)

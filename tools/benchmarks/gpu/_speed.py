@@ -15,7 +15,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from tools.benchmarks.gpu._machine import PRECISIONS, calculating_in, on_cuda, seconds
+from tools.benchmarks.gpu._machine import calculating_in, on_cuda, precisions, seconds
 from tools.benchmarks.gpu._schedule import Step
 
 QUICK = 2.0
@@ -28,7 +28,8 @@ def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:
 
     counted: dict[str, int] = {}
     found = [Step("speed", "load from disk", 8, lambda: load_from_disk(size, device))]
-    for precisions in (PRECISIONS[:2], PRECISIONS[2:]):
+    possible = precisions(device)
+    for group in (possible[:2], possible[2:]):
         for name, task in TASKS.items():
             found += [
                 Step(
@@ -38,7 +39,7 @@ def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:
                     functools.partial(measured, name, each, size, device, ceilings, counted),
                     each,
                 )
-                for each in precisions
+                for each in group
                 if task.half or each in ("float32", "tf32")
             ]
     return found
@@ -60,8 +61,6 @@ def measured(
     from tools.benchmarks import loops
     from tools.benchmarks.gpu._networks import TASKS
 
-    with calculating_in(precision, device):
-        pass  # A precision that the device lacks is refused before a network is built.
     asked, seconds_to_build = built(name, size, device)
     n = TASKS[name].items[size]
     with calculating_in(precision, device):
