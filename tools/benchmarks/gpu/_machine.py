@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import functools
+import importlib.metadata
 import os
 import platform
 import shutil
@@ -63,6 +64,7 @@ def machine(device: str, commit: str | None) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
+        "transformers": _version("transformers"),
         "numpy": np.__version__,
         "biaslib": biaslib.__version__,
         "commit": commit or _answer("git", "rev-parse", "HEAD"),
@@ -74,6 +76,13 @@ def machine(device: str, commit: str | None) -> dict[str, Any]:
             "nvidia-smi", asked, "--format=csv,noheader"
         )
     return record
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _answer(*command: str) -> str | None:
@@ -102,14 +111,19 @@ def calculating_in(precision: str, device: str) -> Iterator[None]:
 @contextlib.contextmanager
 def products_in(precision: str) -> Iterator[None]:
     """Have products and convolutions of float32 keep all digits, or those of TF32."""
-    kept = "tf32" if precision == "tf32" else "ieee"
-    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn.conv
-    before = matmul.fp32_precision, convolution.fp32_precision
-    matmul.fp32_precision = convolution.fp32_precision = kept
+    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
+    name, kept = "allow_tf32", precision == "tf32"  # Before torch 2.9.
+    if hasattr(matmul, "fp32_precision"):
+        convolution = convolution.conv
+        name, kept = "fp32_precision", "tf32" if kept else "ieee"
+    before = [(each, getattr(each, name)) for each in (matmul, convolution)]
     try:
+        for each, _ in before:
+            setattr(each, name, kept)
         yield
     finally:
-        matmul.fp32_precision, convolution.fp32_precision = before
+        for each, setting in before:
+            setattr(each, name, setting)
 
 
 def finish() -> None:
