@@ -11,43 +11,30 @@ import time
 import tomllib
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import tools.benchmarks.gpu as package
-from tools.benchmarks.gpu import _machine, _schedule
+from tools.benchmarks.gpu import _limits, _machine, _numerics, _schedule, _speed, _studies
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "tools" / "benchmarks" / "results"
 
 
 def steps(size: str, device: str) -> list[_schedule.Step]:
-    """Return all steps, section by section; of a section that cannot begin, one that says why."""
+    """Return all steps, section by section."""
     ceilings: dict[str, float] = {}
-
-    def of(section: str, module: str, name: str, *more: Any) -> list[_schedule.Step]:
-        try:
-            found = importlib.import_module(f"tools.benchmarks.gpu.{module}")
-            return getattr(found, name)(size, device, *more)
-        except ModuleNotFoundError as error:
-            return [_schedule.Step(section, "all", 0, lambda error=error: refused(error))]
-
     return [
         *_machine.steps(size, device, ceilings),
-        *of("numerics", "_numerics", "steps"),
-        *of("speed", "_speed", "steps", ceilings),
-        *of("memory", "_limits", "memory_steps"),
-        *of("syncs", "_limits", "sync_steps"),
-        *of("studies", "_studies", "steps"),
+        *_numerics.steps(size, device),
+        *_speed.steps(size, device, ceilings),
+        *_limits.memory_steps(size, device),
+        *_limits.sync_steps(size, device),
+        *_studies.steps(size, device),
     ]
-
-
-def refused(error: Exception) -> Iterator[dict[str, Any]]:
-    """Raise what a section met before it began."""
-    raise error
 
 
 def appending(path: Path) -> Callable[[dict[str, Any]], None]:

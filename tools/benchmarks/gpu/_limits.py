@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
+from tools.benchmarks import loops
+from tools.benchmarks.gpu import _numerics, _speed
 from tools.benchmarks.gpu._machine import calculating_in, on_cuda
 from tools.benchmarks.gpu._schedule import SkippedError, Step
 
@@ -37,8 +38,6 @@ def memory_steps(size: str, device: str) -> list[Step]:
 
 def out_of_memory(name: str, size: str, device: str) -> Iterator[dict[str, Any]]:
     """Yield whether a call that meets a lack of memory says what it says with enough."""
-    from tools.benchmarks.gpu import _speed
-
     asked, _ = _speed.built(name, size, device)
     given, _ = _speed.inputs(name, size, asked.model)
     rows = len(given) // 2
@@ -54,7 +53,7 @@ def out_of_memory(name: str, size: str, device: str) -> Iterator[dict[str, Any]]
 def short_of_memory(asked: Any, given: Any, device: str, rows: int) -> Iterator[str]:
     """Give a call on a card half of the memory that it takes; elsewhere, refuse many rows."""
     if not on_cuda(device):
-        with refusing(asked.owner, asked.name, rows):
+        with loops.watched(asked.owner, asked.name, refusing(rows)):
             yield f"{rows} rows"
         return
     torch.cuda.empty_cache()
@@ -71,30 +70,15 @@ def short_of_memory(asked: Any, given: Any, device: str, rows: int) -> Iterator[
         torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-@contextlib.contextmanager
-def refusing(owner: Any, name: str, rows: int) -> Iterator[None]:
-    """Have a forward pass of more rows than that find no memory."""
-    passed = getattr(owner, name)
+def refusing(rows: int) -> Callable[[tuple, dict], None]:
+    """Return what finds no memory for a forward pass of more rows than that."""
 
-    def refuse(*args: Any, **kwargs: Any) -> None:
+    def refuse(args: tuple, kwargs: dict) -> None:
         tensors = [each for each in tree_leaves((args, kwargs)) if torch.is_tensor(each)]
         if len(tensors[0]) > rows:
             raise torch.OutOfMemoryError(f"out of memory: more than {rows} rows")
 
-    if isinstance(passed, torch.nn.Module):
-        handle = passed.register_forward_pre_hook(
-            lambda module, args, kwargs: refuse(*args, **kwargs), with_kwargs=True
-        )
-        yield
-        handle.remove()
-        return
-
-    def limited(*args: Any, **kwargs: Any) -> Any:
-        refuse(*args, **kwargs)
-        return passed(*args, **kwargs)
-
-    with mock.patch.object(owner, name, limited):
-        yield
+    return refuse
 
 
 def noted(call: Callable[[], np.ndarray]) -> tuple[np.ndarray, str | None]:
@@ -108,21 +92,20 @@ def noted(call: Callable[[], np.ndarray]) -> tuple[np.ndarray, str | None]:
 
 def sync_steps(size: str, device: str) -> list[Step]:
     """Return a step for each planted family."""
-    from tools.benchmarks.gpu._numerics import FAMILIES
-
-    return [Step("syncs", each, 3, functools.partial(syncs, each, device)) for each in FAMILIES]
+    return [
+        Step("syncs", each, 3, functools.partial(syncs, each, device))
+        for each in _numerics.FAMILIES
+    ]
 
 
 def syncs(name: str, device: str) -> Iterator[dict[str, Any]]:
     """Yield how often a family's calls wait for the card, by line of the package."""
     if not on_cuda(device):
         raise SkippedError(f"nothing waits for {device}")
-    from tools.benchmarks.gpu._numerics import SIZES, STUDIES, planted
-
-    model = planted(name, device)
-    for study, (needed, answers) in STUDIES.items():
+    model = _numerics.planted(name, device)
+    for study, (needed, answers) in _numerics.STUDIES.items():
         if needed() & model.capabilities:
-            ask = functools.partial(answers, model, SIZES["tiny"])
+            ask = functools.partial(answers, model, _numerics.SIZES["tiny"])
             ask()  # The first call also waits for what is made once.
             found = waits(ask, torch.cuda.set_sync_debug_mode)
             yield {"study": study, "syncs": sum(found.values()), "by_line": found}

@@ -3,22 +3,22 @@
 import contextlib
 import datetime
 import functools
-import importlib.metadata
 import os
 import platform
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
+import transformers
 
 import biaslib
 from tools.benchmarks.gpu._schedule import SkippedError, Step
+from tools.benchmarks.loops import seconds
 
 PRECISIONS = ("bfloat16", "float32", "tf32", "float16")
 """In order of worth."""
@@ -64,7 +64,7 @@ def machine(device: str, commit: str | None) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
-        "transformers": _version("transformers"),
+        "transformers": transformers.__version__,
         "numpy": np.__version__,
         "biaslib": biaslib.__version__,
         "commit": commit or _answer("git", "rev-parse", "HEAD"),
@@ -76,13 +76,6 @@ def machine(device: str, commit: str | None) -> dict[str, Any]:
             "nvidia-smi", asked, "--format=csv,noheader"
         )
     return record
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _answer(*command: str) -> str | None:
@@ -111,34 +104,15 @@ def calculating_in(precision: str, device: str) -> Iterator[None]:
 @contextlib.contextmanager
 def products_in(precision: str) -> Iterator[None]:
     """Have products and convolutions of float32 keep all digits, or those of TF32."""
-    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
-    name, kept = "allow_tf32", precision == "tf32"  # Before torch 2.9.
-    if hasattr(matmul, "fp32_precision"):
-        convolution = convolution.conv
-        name, kept = "fp32_precision", "tf32" if kept else "ieee"
-    before = [(each, getattr(each, name)) for each in (matmul, convolution)]
+    settings = torch.backends.cuda.matmul, torch.backends.cudnn.conv
+    before = [each.fp32_precision for each in settings]
+    for each in settings:
+        each.fp32_precision = "tf32" if precision == "tf32" else "ieee"
     try:
-        for each, _ in before:
-            setattr(each, name, kept)
         yield
     finally:
-        for each, setting in before:
-            setattr(each, name, setting)
-
-
-def finish() -> None:
-    """Wait for what CUDA devices still have to do."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-
-
-def seconds(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds of a call; a CUDA device has finished at either end."""
-    finish()
-    started = clock()
-    function()
-    finish()
-    return clock() - started
+        for each, kept in zip(settings, before, strict=True):
+            each.fp32_precision = kept
 
 
 def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:

@@ -15,7 +15,9 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from tools.benchmarks.gpu._machine import calculating_in, on_cuda, precisions, seconds
+from tools.benchmarks import loops
+from tools.benchmarks.gpu._machine import calculating_in, on_cuda, precisions
+from tools.benchmarks.gpu._networks import TASKS, parts_of
 from tools.benchmarks.gpu._schedule import Step
 
 QUICK = 2.0
@@ -24,8 +26,6 @@ QUICK = 2.0
 
 def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:
     """Return the steps: all tasks in the two precisions of most worth, then in the others."""
-    from tools.benchmarks.gpu._networks import TASKS
-
     counted: dict[str, int] = {}
     found = [Step("speed", "load from disk", 8, lambda: load_from_disk(size, device))]
     possible = precisions(device)
@@ -58,8 +58,6 @@ def measured(
     ``ceilings`` are in TFLOP/s by precision; ``counted`` keeps the FLOP of a task's bare loop.
     """
     from biaslib.models._batches import autocast
-    from tools.benchmarks import loops
-    from tools.benchmarks.gpu._networks import TASKS
 
     asked, seconds_to_build = built(name, size, device)
     n = TASKS[name].items[size]
@@ -87,21 +85,16 @@ def measured(
 @functools.lru_cache(maxsize=1)
 def built(name: str, size: str, device: str) -> tuple[Any, float]:
     """Return a task's model, built on the device, and the seconds that it took."""
-    from tools.benchmarks.gpu._networks import TASKS
-
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     made: list[Any] = []
-    taken = seconds(lambda: made.append(TASKS[name].built(size, device)))
+    taken = loops.seconds(lambda: made.append(TASKS[name].built(size, device)))
     return made[0], taken
 
 
 def inputs(name: str, size: str, model: Any) -> tuple[Any, list[Path] | None]:
     """Return a task's pictures in memory and as files, which are written once; or regions."""
-    from tools.benchmarks import loops
-    from tools.benchmarks.gpu._networks import TASKS
-
     n, pixels = TASKS[name].items[size], TASKS[name].pixels
     if pixels is None:
         regions = loops.regions(n, model.width)
@@ -120,8 +113,6 @@ def folder() -> tempfile.TemporaryDirectory:
 @functools.cache
 def written(n: int, height: int, width: int) -> list[Path]:
     """Return the files of n pictures."""
-    from tools.benchmarks import loops
-
     place = Path(folder().name) / f"{n}-{height}-{width}"
     place.mkdir()
     return loops.files(place, n, height, width)
@@ -152,8 +143,8 @@ def flop(function: Callable[[], Any]) -> int:
 
 def least(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds of a call, of the quicker of two where it is quick."""
-    first = seconds(function, clock)
-    return first if first > QUICK else min(first, seconds(function, clock))
+    first = loops.seconds(function, clock)
+    return first if first > QUICK else min(first, loops.seconds(function, clock))
 
 
 def peak_gb(function: Callable[[], Any], device: str) -> float:
@@ -169,7 +160,6 @@ def peak_gb(function: Callable[[], Any], device: str) -> float:
 def load_from_disk(size: str, device: str) -> Iterator[dict[str, Any]]:
     """Yield the seconds in which VisualBERT is loaded from a folder, its checks included."""
     from biaslib import models
-    from tools.benchmarks.gpu._networks import parts_of
 
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
@@ -179,4 +169,7 @@ def load_from_disk(size: str, device: str) -> Iterator[dict[str, Any]]:
         def load() -> None:
             models.load("visualbert", profile="paper", checkpoint=place, device=device)
 
-        yield {"gb": round(n_bytes / 1e9, 3), "load_s": round(seconds(load), 2)}
+        yield {
+            "gb": round(n_bytes / 1e9, 3),
+            "load_s": round(loops.seconds(load), 2),
+        }

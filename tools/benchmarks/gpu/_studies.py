@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas
 
-from tools.benchmarks.gpu._machine import calculating_in, finish
+from tools.benchmarks.gpu._machine import calculating_in
 from tools.benchmarks.gpu._numerics import SIZES, empty_store
 from tools.benchmarks.gpu._schedule import Step
+from tools.benchmarks.loops import finish
 
 HEADS = {"full": slice(None), "tiny": slice(3, 4)}
 """Models of studies 1 and 4 that are asked."""
@@ -50,7 +50,7 @@ def compared(study: Any, size: str, device: str) -> Iterator[dict[str, Any]]:
     }
 
 
-def audit(size: str, device: str, store: Any) -> pandas.DataFrame:
+def audit(size: str, device: str, store: Any) -> Any:
     """Return the scores of study 3."""
     from biaslib import models
     from biaslib.studies import study3_clip_audit as study
@@ -60,7 +60,7 @@ def audit(size: str, device: str, store: Any) -> pandas.DataFrame:
     return study.audit(given, model=model, n_resamples=RESAMPLES, store=store).scores
 
 
-def captions(size: str, device: str, store: Any) -> pandas.DataFrame:
+def captions(size: str, device: str, store: Any) -> Any:
     """Return the scores of study 4."""
     from biaslib import models
     from biaslib.studies import study4_captions as study
@@ -74,7 +74,7 @@ def captions(size: str, device: str, store: Any) -> pandas.DataFrame:
     return study.selection_scores(run, n_resamples=RESAMPLES)
 
 
-def grounded(size: str, device: str, store: Any) -> pandas.DataFrame:
+def grounded(size: str, device: str, store: Any) -> Any:
     """Return the scores of study 1."""
     from biaslib import models
     from biaslib.studies import study1_grounded as study
@@ -85,7 +85,7 @@ def grounded(size: str, device: str, store: Any) -> pandas.DataFrame:
     return study.run_each(asked, given, store=store, n_bootstrap=RESAMPLES)
 
 
-def masked(size: str, device: str, store: Any) -> pandas.DataFrame:
+def masked(size: str, device: str, store: Any) -> Any:
     """Return the scores of study 2."""
     from biaslib import models
     from biaslib.studies import study2_masked as study
