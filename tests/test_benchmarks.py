@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path.append(str(ROOT))
 
+from tools.benchmarks import __main__ as every  # noqa: E402
 from tools.benchmarks import full_size_models, loops  # noqa: E402
 from tools.benchmarks.gpu import __main__ as command  # noqa: E402
 from tools.benchmarks.gpu import (  # noqa: E402
@@ -419,6 +420,19 @@ def test_on_a_bare_machine_all_runs_but_what_lacks_its_package(tmp_path):
 
 
 # The page
+
+
+def test_each_table_says_where_its_rows_were_measured(tmp_path, monkeypatch):
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(every, "FOLDER", tmp_path)
+    monkeypatch.setattr(every, "machine", lambda: "2026-01-02, x86_64, 2 cores")
+    every.write("captions", [{"measure": "time", "entries": 1200, "gb_at_most": 0.5}])
+    (path,) = (tmp_path / "results").iterdir()
+    assert path.name == "captions_time.csv"
+    assert path.read_text().splitlines() == [
+        "entries counted,GB at most,measured on",
+        '"1,200",0.5,"2026-01-02, x86_64, 2 cores"',
+    ]
 
 
 CARD = [
