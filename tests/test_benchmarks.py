@@ -123,6 +123,16 @@ def test_operations_of_a_vision_transformer_are_those_of_the_closed_form(attenti
         assert _speed.flop(lambda: network(pixel_values=pixels)) == expected
 
 
+@pytest.mark.parametrize(("name", "billions"), [("clip", 8.82), ("clip_h14", 334.59)])
+def test_operations_of_published_towers_are_those_that_openclip_lists(name, billions):
+    """``docs/model_profile.csv`` of OpenCLIP, image_gflops of ViT-B-32 and ViT-H-14."""
+    tower = _networks.parts_of(name, "full").built("meta").vision_model.eval()
+    pixels = torch.zeros(1, 3, 224, 224, device="meta")
+    with torch.no_grad():
+        found = _speed.flop(lambda: tower(pixel_values=pixels))
+    assert found / 1e9 == pytest.approx(billions, abs=0.005)
+
+
 def test_a_timed_call_is_the_quicker_of_two_where_it_is_quick():
     calls, ticks = [], iter([0.0, 1.5, 2.0, 3.0, 10.0, 14.0])
     assert _speed.least(lambda: calls.append(1), lambda: next(ticks)) == 1.0
