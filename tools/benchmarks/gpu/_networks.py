@@ -125,18 +125,24 @@ def embedding(name: str, size: str, device: str) -> Asked:
 
 def detector(size: str, device: str) -> Asked:
     """Return the region detector."""
-    from biaslib.models.detector import Detector
-    from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
     from tools.benchmarks import detector as published
     from tools.benchmarks import overhead
 
-    settings = published.SETTINGS
-    if size == "tiny":
-        settings = overhead.small_settings()
-        settings["input"] |= {"min_size_test": 96, "max_size_test": 160}
-        settings["resnets"] |= {"stem_out_channels": 8, "width_per_group": 4}
-        settings["resnets"]["res2_out_channels"] = 16
-        settings["rpn"]["post_nms_topk_test"] = 8
+    if size == "full":
+        return detecting(published.SETTINGS, device)
+    settings = overhead.small_settings()
+    settings["input"] |= {"min_size_test": 96, "max_size_test": 160}
+    settings["resnets"] |= {"stem_out_channels": 8, "width_per_group": 4}
+    settings["resnets"]["res2_out_channels"] = 16
+    settings["rpn"]["post_nms_topk_test"] = 8
+    return detecting(settings, device)
+
+
+def detecting(settings: dict[str, Any], device: str) -> Asked:
+    """Return a region detector of random weights."""
+    from biaslib.models.detector import Detector
+    from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
+
     torch.manual_seed(0)
     with torch.device(device):
         network = FasterRcnn(FasterRcnnConfig(settings))
