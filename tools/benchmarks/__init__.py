@@ -1,5 +1,19 @@
 """Side-by-side measurements: our code and what a user would pick instead, in one run."""
 
+import datetime
+import os
+import platform
+
+MACHINE = "measured on"
+"""The column that says when and where a row was measured."""
+
+
+def machine() -> str:
+    """Return today's date and what the page says of this machine."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    python = platform.python_version()
+    return f"{today}, {platform.machine()}, {os.cpu_count()} cores, Python {python}"
+
 
 def shown(value):
     """Return a value as the page shows it: large whole numbers in groups of three digits.
@@ -46,6 +60,30 @@ HEADS = {
     "seconds a picture": "s per picture",
     "processor seconds a picture": "processor s per picture",
     "targets a side": "targets per side",
+    "tflop a second": "TFLOP/s",
+    "gb a second": "GB/s",
+    "flop an item": "FLOP per item",
+    "bare a second": "bare loop, items/s",
+    "memory a second": "pictures in memory, items/s",
+    "files a second": "files, items/s",
+    "share of ceiling": "share of the product's",
+    "outputs error": "outputs, in standard deviations",
+    "d error": "d",
+    "p error": "p",
+    "s error": "S",
+    "sign of s changed": "signs of S that changed",
+    "c asc error": "C-ASC",
+    "top 100 kept": "nearest 100 kept",
+    "vlrs error": "vlrs",
+    "vlbs error": "vlbs",
+    "choice changed": "choices that changed",
+    "by line": "most often at",
+    "note": "what it says",
+    "device s": "on the card, s",
+    "stored s": "again, stored, s",
+    "cpu s": "on the CPU, s",
+    "load s": "loading, s",
+    "peak gb": "GB at most",
 }
 """Columns of the tables in words."""
 

@@ -1,21 +1,20 @@
 """Run the benchmarks of this folder and write their records to ``tools/benchmarks/results``.
 
 ``python -m tools.benchmarks`` runs all, ``python -m tools.benchmarks kills encoders`` those named.
-``python -m tools.benchmarks gpu`` is for a machine with a card and not among all; nor is ``python
--m benchmarks full_size [family ...]``, for its memory.
+Each row says on which machine it was measured. ``python -m tools.benchmarks gpu`` is for a machine
+with a card and not among all; nor is ``python -m tools.benchmarks full_size [family ...]``, for its
+memory.
 """
 
 import csv
-import datetime
+import importlib
 import json
-import os
-import platform
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.benchmarks import head, shown
+from tools.benchmarks import MACHINE, head, machine, shown
 
 FOLDER = Path(__file__).parent
 NAMES = (
@@ -29,6 +28,11 @@ NAMES = (
     "detector",
     "captions",
 )
+ALONE = {
+    "full_size": "tools.benchmarks.full_size",
+    "gpu": "tools.benchmarks.gpu.__main__",
+}
+"""Those with options and files of their own."""
 
 
 def records(name: str) -> list[dict]:
@@ -48,6 +52,7 @@ def write(name: str, rows: list[dict]) -> None:
     """Write one table for each measure of a benchmark."""
     for measure in dict.fromkeys(row["measure"] for row in rows):
         chosen = [row for row in rows if row["measure"] == measure]
+        chosen = [row | {MACHINE: machine()} for row in chosen]
         columns = dict.fromkeys(key for row in chosen for key in row if key != "measure")
         path = FOLDER / "results" / f"{name}_{measure}.csv"
         with path.open("w", encoding="utf-8", newline="") as stream:
@@ -57,24 +62,17 @@ def write(name: str, rows: list[dict]) -> None:
 
 
 def main(names: Sequence[str] = NAMES) -> None:
-    """Run benchmarks and write a note on the machine."""
-    if names[0] == "full_size":
-        from tools.benchmarks import full_size
-
-        return full_size.main(list(names[1:]))
-    unknown = set(names) - {*NAMES, "gpu"}
-    if unknown:
+    """Run benchmarks, and write their tables."""
+    if names[0] in ALONE:
+        return importlib.import_module(ALONE[names[0]]).main(list(names[1:]))
+    if unknown := set(names) - set(NAMES):
         raise SystemExit(
-            f"unknown benchmarks {', '.join(unknown)}; known: {', '.join(NAMES)}, gpu, full_size"
+            f"unknown benchmarks {', '.join(unknown)}; known: {', '.join((*NAMES, *ALONE))}"
         )
     (FOLDER / "results").mkdir(exist_ok=True)
     for name in names:
         print(f"== {name}", flush=True)
         write(name, records(name))
-    today = datetime.datetime.now(datetime.UTC).date()
-    machine = [{"measure": "machine", "date": today, "processor": platform.machine()}]
-    machine[0] |= {"cores": os.cpu_count(), "python": platform.python_version()}
-    write("all", machine)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.benchmarks import shown
+from tools.benchmarks import MACHINE, machine, shown
 
 RESULTS = Path(__file__).parent / "results" / "full_size.csv"
 COLUMNS = (
@@ -36,6 +36,7 @@ COLUMNS = (
     "capabilities",
     "seconds per batch",
     "peak GB",
+    MACHINE,
 )
 BATCH = 4
 TEXTS = [
@@ -157,7 +158,7 @@ def build(family: str, folder: Path) -> None:
     """Write a family's repository, with random weights."""
     from tools.benchmarks import full_size_models
 
-    getattr(full_size_models, FAMILIES[family][1])(folder)
+    getattr(full_size_models, FAMILIES[family][1])().write(folder)
     print("built")
 
 
@@ -180,6 +181,7 @@ def measure(family: str, folder: Path) -> dict:
         "seconds to load": round(seconds_to_load, 1),
         "capabilities": len(found),
         "seconds per batch": round(max(quicker), 2),
+        MACHINE: machine(),
         "peak GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 1),
     }
 

@@ -1,12 +1,14 @@
-"""Models of the published sizes with random weights, saved as their official repositories are.
+"""Models of the published sizes with random weights, in memory or as their repositories are.
 
 Vocabularies have the published sizes; all but a few words of them are stand-ins.
 """
 
+import importlib
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import open_clip
 import torch
 import transformers
 from safetensors.torch import save_file
@@ -21,40 +23,67 @@ WORDS = [
 ]
 
 
-def bert_base(folder: Path) -> None:
-    """Write google-bert/bert-base-uncased."""
-    _save(folder, transformers.BertForMaskedLM, transformers.BertConfig(), wordpiece())
+class Parts(NamedTuple):
+    """What a model is made of; ``file`` is the authors' one file, where that is their layout."""
+
+    network: type
+    config: Any
+    tokenizer: Callable[[], Any]
+    processor: Any = None
+    file: str = ""
+
+    def built(self, device: str = "cpu") -> torch.nn.Module:
+        """Return the network on a device, with random weights."""
+        torch.manual_seed(SEED)
+        with torch.device(device):
+            return self.network(self.config)
+
+    def write(self, folder: Path) -> None:
+        """Write network, tokenizer and image processor as their official repository has them."""
+        self.tokenizer().save_pretrained(folder)
+        if self.file:
+            torch.save({"state_dict": self.built().state_dict()}, folder / self.file)
+            return
+        transformers.utils.logging.disable_progress_bar()
+        self.built().save_pretrained(folder, max_shard_size="100GB")
+        if self.processor is not None:
+            self.processor.save_pretrained(folder)
 
 
-def bert_large(folder: Path) -> None:
-    """Write google-bert/bert-large-uncased."""
+def bert_base() -> Parts:
+    """google-bert/bert-base-uncased."""
+    return Parts(transformers.BertForMaskedLM, transformers.BertConfig(), wordpiece)
+
+
+def bert_large() -> Parts:
+    """google-bert/bert-large-uncased."""
     config = transformers.BertConfig(
         hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16
     )
-    _save(folder, transformers.BertForMaskedLM, config, wordpiece())
+    return Parts(transformers.BertForMaskedLM, config, wordpiece)
 
 
-def roberta_base(folder: Path) -> None:
-    """Write FacebookAI/roberta-base."""
+def roberta_base() -> Parts:
+    """FacebookAI/roberta-base."""
     config = transformers.RobertaConfig(
         vocab_size=50265, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5
     )
-    _save(folder, transformers.RobertaForMaskedLM, config, byte_pairs())
+    return Parts(transformers.RobertaForMaskedLM, config, byte_pairs)
 
 
-def visualbert(folder: Path) -> None:
-    """Write uclanlp/visualbert-vqa-coco-pre."""
-    config = transformers.VisualBertConfig(visual_embedding_dim=2048)
-    _save(folder, transformers.VisualBertForPreTraining, config, wordpiece())
+def visualbert(**settings: int) -> Parts:
+    """uclanlp/visualbert-vqa-coco-pre."""
+    config = transformers.VisualBertConfig(**{"visual_embedding_dim": 2048} | settings)
+    return Parts(transformers.VisualBertForPreTraining, config, wordpiece)
 
 
-def lxmert(folder: Path) -> None:
-    """Write unc-nlp/lxmert-base-uncased."""
-    _save(folder, transformers.LxmertForPreTraining, transformers.LxmertConfig(), wordpiece())
+def lxmert() -> Parts:
+    """unc-nlp/lxmert-base-uncased."""
+    return Parts(transformers.LxmertForPreTraining, transformers.LxmertConfig(), wordpiece)
 
 
-def vilt(folder: Path) -> None:
-    """Write dandelin/vilt-b32-mlm with the matching head of the authors' own file."""
+def vilt(**settings: int) -> Parts:
+    """dandelin/vilt-b32-mlm with the matching head of the authors' own file."""
 
     class Vilt(transformers.ViltForMaskedLM):
         def __init__(self, config):
@@ -63,94 +92,94 @@ def vilt(folder: Path) -> None:
             self.itm_score.fc = torch.nn.Linear(config.hidden_size, 2)
 
     processor = transformers.ViltImageProcessor(image_mean=HALF, image_std=HALF)
-    _save(folder, Vilt, transformers.ViltConfig(), wordpiece(), processor)
+    return Parts(Vilt, transformers.ViltConfig(**settings), wordpiece, processor)
 
 
-def clip(folder: Path) -> None:
-    """Write openai/clip-vit-base-patch32."""
-    text = {"bos_token_id": 49406, "eos_token_id": 49407}
-    config = transformers.CLIPConfig(text_config=text)
+def clip(text: dict | None = None, vision: dict | None = None, **settings: int) -> Parts:
+    """openai/clip-vit-base-patch32."""
+    ends = {"bos_token_id": 49406, "eos_token_id": 49407}
+    config = transformers.CLIPConfig(
+        text_config=ends | (text or {}), vision_config=vision or {}, **settings
+    )
     processor = transformers.CLIPImageProcessor()
-    _save(folder, transformers.CLIPModel, config, clip_tokenizer(), processor)
+    return Parts(transformers.CLIPModel, config, clip_tokenizer, processor)
 
 
-def siglip(folder: Path) -> None:
-    """Write google/siglip-base-patch16-224."""
+def clip_h14() -> Parts:
+    """laion/CLIP-ViT-H-14-laion2B-s32B-b79K, as transformers reads it."""
+    text = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24}
+    vision = {"hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32}
+    both = {"num_attention_heads": 16, "hidden_act": "gelu", "projection_dim": 1024}
+    return clip(text | both, vision | both | {"patch_size": 14}, projection_dim=1024)
+
+
+def siglip() -> Parts:
+    """google/siglip-base-patch16-224."""
     config = transformers.SiglipConfig()
     size = {"height": 224, "width": 224}
     processor = transformers.SiglipImageProcessor(size=size, image_mean=HALF, image_std=HALF)
-    _save(folder, transformers.SiglipModel, config, sentence_pieces(), processor)
+    return Parts(transformers.SiglipModel, config, sentence_pieces, processor)
 
 
-def flava(folder: Path) -> None:
-    """Write facebook/flava-full, its image codebook included."""
-    config, processor = transformers.FlavaConfig(), transformers.FlavaImageProcessor()
-    _save(folder, transformers.FlavaForPreTraining, config, wordpiece(), processor)
+def flava(**settings: Any) -> Parts:
+    """facebook/flava-full, its image codebook included unless ``init_codebook`` is false."""
+    config = transformers.FlavaConfig(**settings)
+    processor = transformers.FlavaImageProcessor()
+    return Parts(transformers.FlavaForPreTraining, config, wordpiece, processor)
 
 
-def open_clip_h14(folder: Path, size: str = "ViT-H-14") -> None:
-    """Write laion/CLIP-ViT-H-14-laion2B-s32B-b79K, or another of OpenCLIP's sizes."""
-    torch.manual_seed(SEED)
-    config = open_clip.get_model_config(size)
-    model = open_clip.create_model(size, pretrained=None)
-    save_file(model.state_dict(), folder / "open_clip_model.safetensors")
-    written = {"model_cfg": config, "preprocess_cfg": open_clip.get_model_preprocess_cfg(model)}
-    (folder / "open_clip_config.json").write_text(json.dumps(written), encoding="utf-8")
+def vl_bert_base(**settings: int) -> Parts:
+    """vl-bert-base-prec.model."""
+    return _of_authors("vl-bert-base-prec.model", "vl_bert", "VlBertNetwork", **settings)
 
 
-def vl_bert_base(folder: Path) -> None:
-    """Write vl-bert-base-prec.model."""
-    _vl_bert(folder, "base")
-
-
-def vl_bert_large(folder: Path) -> None:
-    """Write vl-bert-large-prec.model."""
+def vl_bert_large() -> Parts:
+    """vl-bert-large-prec.model."""
     large = {"hidden_size": 1024, "num_hidden_layers": 24}
     large |= {"num_attention_heads": 16, "intermediate_size": 4096}
-    _vl_bert(folder, "large", **large)
+    return _of_authors("vl-bert-large-prec.model", "vl_bert", "VlBertNetwork", **large)
 
 
-def _vl_bert(folder: Path, size: str, **settings: int) -> None:
-    from biaslib.models.networks.vl_bert import VlBertNetwork
-
-    _as_authors_do(folder / f"vl-bert-{size}-prec.model", VlBertNetwork, **settings)
-
-
-def vilbert(folder: Path) -> None:
-    """Write pretrained_model.bin."""
-    from biaslib.models.networks.vilbert import VilbertNetwork
-
-    _as_authors_do(folder / "pretrained_model.bin", VilbertNetwork)
+def vilbert() -> Parts:
+    """pretrained_model.bin."""
+    return _of_authors("pretrained_model.bin", "vilbert", "VilbertNetwork")
 
 
-def albef(folder: Path) -> None:
-    """Write ALBEF.pth, without what training alone uses."""
-    from biaslib.models.networks.albef import AlbefNetwork
-
-    _as_authors_do(folder / "ALBEF.pth", AlbefNetwork)
+def albef(**settings: int) -> Parts:
+    """ALBEF.pth, without what training alone uses."""
+    return _of_authors("ALBEF.pth", "albef", "AlbefNetwork", **settings)
 
 
-def albef_coco(folder: Path) -> None:
-    """Write mscoco.pth, without what training alone uses."""
-    from biaslib.models.networks.albef import AlbefNetwork
-
-    _as_authors_do(folder / "mscoco.pth", AlbefNetwork, image_size=384, masked_words=False)
+def albef_coco() -> Parts:
+    """mscoco.pth, without what training alone uses."""
+    return _of_authors("mscoco.pth", "albef", "AlbefNetwork", image_size=384, masked_words=False)
 
 
-def _as_authors_do(path: Path, network: type, **settings: object) -> None:
-    torch.manual_seed(SEED)
-    built = network(network.config_class(**settings))
-    torch.save({"state_dict": built.state_dict()}, path)
-    wordpiece().save_pretrained(path.parent)
+def _of_authors(file: str, module: str, name: str, **settings: Any) -> Parts:
+    network = getattr(importlib.import_module(f"biaslib.models.networks.{module}"), name)
+    return Parts(network, network.config_class(**settings), wordpiece, file=file)
 
 
-def _save(folder: Path, network, config, tokenizer, image_processor=None) -> None:
-    torch.manual_seed(SEED)
-    transformers.utils.logging.disable_progress_bar()
-    network(config).save_pretrained(folder, max_shard_size="100GB")
-    tokenizer.save_pretrained(folder)
-    if image_processor is not None:
-        image_processor.save_pretrained(folder)
+class OpenClip(NamedTuple):
+    """One of OpenCLIP's sizes, as its repositories are."""
+
+    size: str
+
+    def write(self, folder: Path) -> None:
+        """Write weights and settings."""
+        import open_clip
+
+        torch.manual_seed(SEED)
+        config = open_clip.get_model_config(self.size)
+        model = open_clip.create_model(self.size, pretrained=None)
+        save_file(model.state_dict(), folder / "open_clip_model.safetensors")
+        written = {"model_cfg": config, "preprocess_cfg": open_clip.get_model_preprocess_cfg(model)}
+        (folder / "open_clip_config.json").write_text(json.dumps(written), encoding="utf-8")
+
+
+def open_clip_h14(size: str = "ViT-H-14") -> OpenClip:
+    """laion/CLIP-ViT-H-14-laion2B-s32B-b79K, or another of OpenCLIP's sizes."""
+    return OpenClip(size)
 
 
 def wordpiece() -> transformers.PreTrainedTokenizerBase:
@@ -168,6 +197,8 @@ def byte_pairs() -> transformers.PreTrainedTokenizerBase:
 
 def clip_tokenizer() -> transformers.PreTrainedTokenizerBase:
     """Return CLIP's own tokenizer, from the copy that OpenCLIP carries."""
+    import open_clip
+
     own = open_clip.tokenizer.SimpleTokenizer()
     new = {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>"}
     tokens = {new.get(token, token): number for token, number in own.encoder.items()}

@@ -5,6 +5,7 @@ The bare loop gives it the same again, and its outputs must be those of the publ
 """
 
 import statistics
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from PIL import Image
 
 WORDS = "the a an woman man is nurse pilot doctor old here carrying bag in street city"
 
@@ -26,24 +26,32 @@ class Loops(NamedTuple):
 
 
 @contextmanager
-def recorded(owner: Any, name: str) -> Iterator[list]:
-    """Note the arguments with which a function of an object is called."""
-    function, calls = getattr(owner, name), []
+def watched(owner: Any, name: str, note: Callable[[tuple, dict], None]) -> Iterator[None]:
+    """Call ``note`` with the arguments with which a function of an object is called, before it."""
+    function = getattr(owner, name)
 
     def noting(*args, **kwargs):
-        calls.append((args, kwargs))
+        note(args, kwargs)
         return function(*args, **kwargs)
 
     if isinstance(function, torch.nn.Module):
         handle = function.register_forward_pre_hook(
-            lambda module, args, kwargs: calls.append((args, kwargs)), with_kwargs=True
+            lambda module, args, kwargs: note(args, kwargs), with_kwargs=True
         )
-        yield calls
+        yield
         handle.remove()
     else:
         setattr(owner, name, noting)
-        yield calls
+        yield
         setattr(owner, name, function)
+
+
+@contextmanager
+def recorded(owner: Any, name: str) -> Iterator[list]:
+    """Note the arguments with which a function of an object is called."""
+    calls: list[tuple[tuple, dict]] = []
+    with watched(owner, name, lambda args, kwargs: calls.append((args, kwargs))):
+        yield calls
 
 
 def loops(
@@ -115,7 +123,7 @@ def in_turns(first: Callable, second: Callable, clock: Callable[[], float], repe
     }
 
 
-def seconds(function: Callable, clock: Callable[[], float]) -> float:
+def seconds(function: Callable, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds of a call; a CUDA device has finished at either end."""
     finish()
     started = clock()
@@ -139,6 +147,8 @@ def texts(n: int, longest: int = 16) -> list[str]:
 
 def files(folder: Path, n: int, height: int = 480, width: int = 640) -> list[Path]:
     """Write n photographs' likes as JPEG, upright and lying in turn, and return their paths."""
+    from PIL import Image
+
     rng, paths = np.random.default_rng(0), []
     for number in range(n):
         coarse = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8))

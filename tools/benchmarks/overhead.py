@@ -11,6 +11,7 @@ a line.
 """
 
 import contextlib
+import functools
 import json
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from tools.benchmarks import loops
 from tools.benchmarks.detector import SETTINGS
 from tools.benchmarks.full_size import FAMILIES as FULL_SIZE
 from tools.benchmarks.full_size import loaded
+from tools.benchmarks.gpu._networks import detecting
 
 N, BATCH, REPEATS = 24, 8, 5
 PICTURES, TURNS = 64, 3
@@ -100,7 +102,7 @@ def model_of(family: str, folder: Path):
         return models.load("all-MiniLM-L6-v2", device="cpu")
     name, builder, _ = FULL_SIZE[row]
     options = {"size": "ViT-B-32"} if family == "open_clip" else {}
-    getattr(full_size_models, builder)(folder, **options)
+    getattr(full_size_models, builder)(**options).write(folder)
     return loaded(name, folder)[0]
 
 
@@ -126,22 +128,11 @@ def small_settings() -> dict:
     return settings
 
 
-def of_detector(settings: dict, paths: list[Path], device: str = "cpu") -> loops.Loops:
+def of_detector(settings: dict, paths: list[Path]) -> loops.Loops:
     """Return the loops of a detector of random weights."""
-    from biaslib.models.detector import Detector
-    from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
-
-    torch.manual_seed(0)
-    network = FasterRcnn(FasterRcnnConfig(settings))
-    found = Detector(network, "detector", "random", device)
-
-    def rows(found) -> torch.Tensor:
-        return found.features.sum(dim=1).sum(dim=0, keepdim=True)
-
-    def public():
-        return found.regions(paths, words=None).features.sum(axis=(1, 2))
-
-    return loops.loops(found, "network", public, rows, contextlib.nullcontext)
+    asked = detecting(settings, "cpu")
+    public = functools.partial(asked.public, paths)
+    return loops.loops(asked.owner, asked.name, public, asked.rows, contextlib.nullcontext)
 
 
 def detector() -> dict:
