@@ -3,7 +3,8 @@
 import numpy as np
 import pandas
 
-from biaslib.display import dots, interval_texts, marked, subplots
+from biaslib.display import interval_texts, marked, subplots
+from companion.planted_measures import NARROW
 from plantedworld.studies.measures import MEASURES
 from plantedworld.studies.recorded import recorded
 
@@ -12,33 +13,27 @@ NO_UNIT = ("c_asc", "top_k")
 
 
 def options_figure(summary: pandas.DataFrame):
-    """Draw what each option does: the slope of the scaled difference, and ranks within signs.
+    """Draw the slope of the scaled difference, and the order that C-ASC keeps, by kind of world.
 
     Parameters
     ----------
     summary
         Of ``recorded("harder_worlds")``.
     """
-    names = summary["option"].drop_duplicates().tolist()
-    places = {name: at for at, name in enumerate(names)}
-    figure, panels = subplots(1, 2, height=0.42 * len(names) + 1.4, sharey=True)
-    slopes = summary[summary["measure"] == "logit"].assign(value=lambda rows: rows["slope"])
-    dots(panels[0], slopes["option"].map(places), slopes, "C0")
-    panels[0].set_title(MEASURES["logit"], fontsize=10)
-    panels[0].axvline(1, color="0.4", linewidth=1, linestyle="--")
-    panels[0].set(xlabel="slope", xlim=(0, 1.1))
-    marks = {"logit": ("C0", "o", -0.15), "c_asc": ("C1", "D", 0), "top_k": ("C2", "s", 0.15)}
-    for measure, (colour, mark, aside) in marks.items():
+    figure, axes = subplots(height=3.4, width=NARROW)
+    for measure, column, colour, mark in (
+        ("logit", "slope", "C0", "o"),
+        ("c_asc", "rank within signs", "C1", "D"),
+    ):
         rows = summary[summary["measure"] == measure]
-        panels[1].plot(
-            rows["rank within signs"], rows["option"].map(places) + aside, mark, color=colour,
-            label=MEASURES[measure],
-        )  # fmt: skip
-    panels[1].axvline(0, color="0.4", linewidth=1)
-    panels[1].set(xlabel="rank within words of one sign", xlim=(-0.2, 1.1))
-    panels[1].legend(frameon=False, fontsize=8.5, loc="upper center", bbox_to_anchor=(0.4, -0.22))
-    panels[0].set_yticks(range(len(names)), names, fontsize=9)
-    panels[0].invert_yaxis()
+        axes.plot(
+            rows[column], rows["option"], mark, color=colour, label=f"{MEASURES[measure]}, {column}"
+        )
+    axes.axvline(1, color="0.4", linewidth=1, linestyle="--")
+    axes.set_xlim(-0.05, 1.1)
+    axes.invert_yaxis()
+    axes.tick_params(labelsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.2, -0.1))
     return marked(figure)
 
 
