@@ -1,7 +1,6 @@
 """The calibration of study 1 on data whose error rate is known, and the chapter's tables."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -121,22 +120,6 @@ def test_a_pool_shows_every_word_with_the_people_of_the_targets():
         pools["race"].rows.loc[pools["race"].rows["set"] == "Ay", "image"]
     ]
     assert set(tones["tone"]) == {5}
-
-
-def test_the_real_encoder_is_judged_by_the_other_half_of_random_words():
-    rng = np.random.default_rng(6)
-    found = SimpleNamespace(
-        test="C6", level="word", effect_sizes=rng.normal(size=2_000), p_values=np.full(2_000, 0.01)
-    )
-    row = verdicts.encoder_rejections([found]).iloc[0]
-    assert row["permutation"] == 1
-    assert row["permutation_low"] == pytest.approx(0.025 ** (1 / 2_000))
-    assert (row["n_permutation"], row["n_remedy"]) == (2_000, 1_000)
-    assert row["remedy"] == pytest.approx(0.05, abs=0.02)
-    assert row["remedy_low"] < row["remedy"] < row["remedy_high"]
-    shown = verdicts.encoder_table(pandas.DataFrame([row])).iloc[0]
-    assert shown["permutation rejects (%)"] == "100.0 (99.8 to 100.0)"
-    assert shown["sets judged"] == "2,000 and 1,000"
 
 
 def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():

@@ -53,7 +53,7 @@ __all__ = [
 SEEDS = (0, 1)
 """Worlds of the held-out test that are scored here."""
 
-OPACITIES = (0.0, 0.25, 0.5, 1.0)
+OPACITIES = (0.5, 1.0)
 """How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
 
 STARTS = 1000
