@@ -1,15 +1,10 @@
-"""Figure and table about harder worlds, from what is recorded of them."""
+"""Figure about harder worlds, from what is recorded of them."""
 
-import numpy as np
 import pandas
 
-from biaslib.display import interval_texts, marked, subplots
+from biaslib.display import marked, subplots
 from companion.planted_measures import NARROW
 from plantedworld.studies.measures import MEASURES
-from plantedworld.studies.recorded import recorded
-
-NO_UNIT = ("c_asc", "top_k")
-"""Measures that are not in log-odds: their slope says nothing."""
 
 
 def options_figure(summary: pandas.DataFrame):
@@ -35,44 +30,3 @@ def options_figure(summary: pandas.DataFrame):
     axes.tick_params(labelsize=9)
     axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.2, -0.1))
     return marked(figure)
-
-
-def options_table(summary: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the numbers of :func:`options_figure`, for all measures."""
-    unit = ~summary["measure"].isin(NO_UNIT)
-    return pandas.DataFrame(
-        {
-            "world": summary["option"],
-            "measure": summary["measure"].map(MEASURES),
-            "slope": summary["slope"].where(unit),
-            "95% interval": np.where(unit, interval_texts(summary), "–"),
-            "rank within signs": summary["rank within signs"],
-            "rank, all words": summary["rank"],
-            "worlds": summary["n"],
-        }
-    )
-
-
-def other_tables() -> pandas.DataFrame:
-    """Return how far counts are off by frequency, and what comparisons of groups find.
-
-    Two tables in one: *compared* says what, *size* is the error of the count, or the root mean
-    square of the scaled difference.
-    """
-    counts, groups = recorded("harder_frequencies"), recorded("harder_intersections")
-    kind = counts["zipf"].map({0.0: "nearly equal frequencies", 1.0: "Zipf's law"})
-    parts = [
-        counts.assign(compared=kind + ", " + counts["third"] + " words", size=counts["error"]),
-        groups.assign(compared=groups["groups"]),
-    ]
-    rows = pandas.concat(parts, ignore_index=True)
-    return pandas.DataFrame(
-        {
-            "compared": rows["compared"],
-            "size": rows["size"],
-            "95% interval": interval_texts(rows),
-            "share of the most gendered tenth": rows["extreme"],
-            "rank with what is planted": rows["rank"],
-            "worlds": rows["n"],
-        }
-    )

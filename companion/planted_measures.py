@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 
 import plantedworld
-from biaslib.display import interval_texts, marked, signed, subplots
+from biaslib.display import interval_texts, marked, subplots
 from companion._check import Check, judge_function
 from companion._drawing import Drawing
 from companion._explorer import Panel
@@ -115,6 +115,24 @@ def _rows(table: pandas.DataFrame, measure: str, model: str, dose: float) -> pan
     return table[asked & table["style"].isin(["", "twemoji"])]
 
 
+def bound_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what models without bias score, and the mean noise floor of each measure and model.
+
+    Parameters
+    ----------
+    zero
+        Of :func:`plantedworld.studies.measures.dose_zero`.
+    floor
+        Of :func:`plantedworld.studies.measures.noise_floor`.
+    """
+    floors = floor.groupby(["measure", "model"])["floor"].mean().rename("noise floor")
+    table = zero.join(floors, on=["measure", "model"])
+    named = {"measure": table["measure"].map(study.MEASURES), "model": table["model"].map(MODELS)}
+    ends = interval_texts(table, 3)
+    table = table.assign(**named, **{"90% interval": ends})
+    return table[["measure", "model", "statistic", "mean", "90% interval", "within", "noise floor"]]
+
+
 def recovery_table(
     summary: pandas.DataFrame, measures: list[str], models: list[str]
 ) -> pandas.DataFrame:
@@ -141,32 +159,6 @@ def recovery_table(
     )
 
 
-def control_table(controls: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the sizes of scores on the pair of sets left out and on the others, at doses 1 and 3.
-
-    Parameters
-    ----------
-    controls
-        Of :func:`plantedworld.studies.measures.control_scores`.
-    """
-    rows = controls[controls["dose"].gt(0) & controls["model"].ne("count")]
-    rows = rows.assign(
-        measure=rows["measure"].map(study.MEASURES),
-        model=rows["model"].map(MODELS),
-        column=[f"dose {row.dose:g}, {row.words}" for row in rows.itertuples()],
-        size=_with_intervals(rows.assign(low=rows["low"].clip(lower=0))),
-    )
-    table = rows.pivot(index=["measure", "model"], columns="column", values="size")
-    return table.fillna("undefined").rename_axis(columns=None).reset_index()
-
-
-def _with_intervals(rows: pandas.DataFrame, decimals: int = 2) -> list[str]:
-    """Return means with their intervals in brackets."""
-    means = [signed(mean, decimals) for mean in rows["mean"]]
-    ends = interval_texts(rows, decimals)
-    return [f"{mean} ({end})" for mean, end in zip(means, ends, strict=True)]
-
-
 def sheet(seed: int = 0) -> tuple[list[dict], list[str]]:
     """Return rows of scenes for a contact sheet, and what they show."""
     rng = np.random.default_rng(seed)
@@ -186,45 +178,6 @@ def sheet(seed: int = 0) -> tuple[list[dict], list[str]]:
     styles = ["twemoji"] * 4 + ["hatched"]
     frames = [{"scenes": s, "style": k} for s, k in zip(rows.values(), styles, strict=True)]
     return frames, list(rows)
-
-
-def zero_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataFrame:
-    """Return what models without bias score: one row a measure and model, and within what bound.
-
-    Parameters
-    ----------
-    zero
-        Of :func:`plantedworld.studies.measures.dose_zero`.
-    floor
-        Of :func:`plantedworld.studies.measures.noise_floor`.
-    """
-    keys = ["measure", "model", "style"]
-    words = {True: ": within", False: ": not within"}
-    judged = zero["within"].where(zero["statistic"] != "rms").map(words).fillna("")
-    told = zero.assign(told=_with_intervals(zero, 3) + judged)
-    cells = told.set_index([*keys, "statistic"])["told"].unstack("statistic")
-    cells = cells.reindex(zero.set_index(keys).index.unique())
-    floors = floor.groupby(keys)["floor"].mean()
-    return pandas.DataFrame(
-        {
-            "measure": cells.index.get_level_values("measure").map(study.MEASURES),
-            "model": cells.index.get_level_values("model").map(MODELS),
-            "slope (90% interval)": cells["slope"].tolist(),
-            "mean of the scores (90% interval)": cells["mean"].tolist(),
-            "root mean square (90% interval)": cells["rms"].tolist(),
-            "noise floor": floors.loc[cells.index].tolist(),
-        }
-    )
-
-
-def plain_verdicts(summary: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
-    """Return what each measure gives back if the model is perfect: sign, order, size.
-
-    Sign: at least 95% of the words with a planted log-odds above the bound have it. Order: rank
-    correlation at least .9. Size: slope between .75 and 1.25, in log-odds alone.
-    """
-    exact = {measure: _rows(summary, measure, "oracle", dose) for measure in study.MEASURES}
-    return pandas.DataFrame([_plain(measure, scored) for measure, scored in exact.items()])
 
 
 def panel(scores: pandas.DataFrame) -> Panel:
@@ -272,22 +225,6 @@ def _drawing(scores: pandas.DataFrame, measure: str, dose: float) -> Drawing:
         note="planted world",
         height=400,
     )
-
-
-def _plain(measure: str, found: pandas.DataFrame) -> dict:
-    signs, rank, slope = (found[column].mean() for column in ("signs", "rank", "slope"))
-    in_log_odds = measure in ("masked", "logit")
-    sized = (0.75 <= slope <= 1.25) if in_log_odds else None
-    return {
-        "measure": study.MEASURES[measure],
-        "signs right": f"{signs:.0%}",
-        "sign": signs >= 0.95,
-        "rank correlation, all words": rank,
-        "order, all words": rank >= 0.9,
-        "slope": slope if in_log_odds else None,
-        "size": "no unit" if sized is None else ("yes" if sized else "no"),
-        "seeds": len(found),
-    }
 
 
 def check_within(answer) -> Check:

@@ -101,50 +101,26 @@ def contrast_table(null: pandas.DataFrame, biased: pandas.DataFrame) -> pandas.D
     return table
 
 
-def sizes(scores: pandas.DataFrame) -> pandas.DataFrame:
+def null_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return how large effect sizes are without any bias, by level and experiment.
 
-    Returns
-    -------
-    pandas.DataFrame
-        *level*, *experiment*; *mean* of the absolute effect size with *low* and *high* (95%, models
-        resampled), *q95* and *largest*; root mean squares: *rms*, *numerator_rms*, and *dealt_rms*
-        where words are dealt to two equal sets by chance: of n words it is 2 / sqrt(n), whatever
-        their scores; *n_models* and *n*.
+    Root mean squares (rms) stand beside that of words dealt to two equal sets by chance: of n words
+    it is 2 / sqrt(n), whatever their scores.
     """
     rows = scores.assign(size=scores["value"].abs(), dealt=2 / np.sqrt(scores["n_words"]))
     groups = rows.groupby(["level", "experiment"], sort=False)
-    table = groups.agg(
-        mean=("size", "mean"), rms=("size", _root_mean_square),
-        dealt_rms=("dealt", _root_mean_square),
-        q95=("size", lambda size: size.quantile(0.95)), largest=("size", "max"),
-        numerator_rms=("numerator", _root_mean_square),
-        n_models=("world", "nunique"), n=("size", "size"),
-    )  # fmt: skip
-    table[["low", "high"]] = [calibration.over_models(part, "size") for _, part in groups]
-    return table.reset_index()
-
-
-def _root_mean_square(values: pandas.Series) -> float:
-    return float(np.sqrt((values**2).mean()))
-
-
-def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the sizes of effects without bias, as a reader sees them."""
-    names = {
-        "level": "level",
-        "experiment": "experiment",
-        "mean": "mean |d|",
-        "interval": "95% over models",
-        "rms": "rms d",
-        "dealt_rms": "rms d, words dealt by chance",
-        "q95": "95th percentile of |d|",
-        "largest": "largest |d|",
-        "numerator_rms": "rms numerator",
-        "n_models": "models",
-        "n": "tests",
-    }
-    return sizes.assign(interval=interval_texts(sizes))[list(names)].rename(columns=names)
+    squares = groups[["value", "dealt", "numerator"]].agg(lambda part: np.sqrt((part**2).mean()))
+    names = ["rms d", "rms d, words dealt by chance", "rms difference of mean s"]
+    ends = [calibration.over_models(part, "size") for _, part in groups]
+    means = (
+        groups["size"]
+        .agg(["mean", "max", "size"])
+        .set_axis(["mean |d|", "largest |d|", "tests"], axis=1)
+    )
+    means.insert(
+        1, "95% over models", interval_texts(pandas.DataFrame(ends, columns=["low", "high"]))
+    )
+    return means.join(squares.set_axis(names, axis=1)).reset_index()
 
 
 def named_rates(

@@ -90,6 +90,7 @@ def apart_figure(apart: pandas.DataFrame, recovered: pandas.DataFrame):
     for at, level in enumerate(("S_L", "S_V", "S_L", "S_V")):
         axes.hlines(nothing[level], at - 0.3, at + 0.3, color="0.4", linestyle="--")
     axes.set_title("")
+    axes.legend(frameon=False, fontsize=9, loc="upper center")
     return marked(figure)
 
 

@@ -254,35 +254,19 @@ def test_a_count_has_noise_and_no_bias_at_dose_0(summary):
 # Pictures and panel
 
 
-def test_the_tables_of_controls_and_of_models_without_bias_have_a_row_a_model(scores):
-    controls = study.control_scores(scores)
-    table = plots.control_table(controls).set_index(["measure", "model"])
-    assert list(table) == [
-        f"dose {dose}, {kind}" for dose in (1, 3) for kind in ("left out", "planted")
-    ]
-    size = controls.set_index(["measure", "model", "dose", "words"])["mean"]
-    cell = table.loc[(study.MEASURES["logit"], "tiny-CLIP"), "dose 3, planted"]
-    assert cell.startswith(f"{size['logit', 'clip', 3, 'planted']:.2f} (")
-    assert "undefined" in table.loc[(study.MEASURES["c_asc"], "perfect model")].tolist()
+def test_the_table_of_models_without_bias_says_bound_and_floor(scores):
     chosen = study.of_words(scores, "roles and objects")
     zero, floor = study.dose_zero(chosen), study.noise_floor(chosen)
-    table = plots.zero_table(zero, floor).set_index(["measure", "model"])
-    row = table.loc[(study.MEASURES["logit"], "count of the corpus")]
-    found = zero.query("measure == 'logit' and model == 'count'").set_index("statistic")
-    for name, column in (("slope", "slope"), ("mean", "mean of the scores")):
-        assert row[f"{column} (90% interval)"].startswith(
-            f"{found.loc[name, 'mean']:.3f}".replace("-", "−")
-        )
-        within = ": within" if found.loc[name, "within"] else ": not within"
-        assert row[f"{column} (90% interval)"].endswith(f"){within}")
+    table = plots.bound_table(zero, floor).set_index(["measure", "model", "statistic"])
+    row = table.loc[(study.MEASURES["logit"], "count of the corpus", "slope")]
+    found = zero.query("measure == 'logit' and model == 'count' and statistic == 'slope'").iloc[0]
+    assert (row["mean"], row["within"]) == (found["mean"], found["within"])
     floors = floor.query("measure == 'logit' and model == 'count'")["floor"]
     assert row["noise floor"] == pytest.approx(floors.mean())
-    unjudged = table.loc[study.MEASURES["c_asc"], "slope (90% interval)"]
-    assert not unjudged.str.contains("within").any()
-    exact = plots.recovery_table(
-        study.summarise(chosen), list(study.MEASURES), ["oracle"]
-    ).set_index(["measure", "dose"])
-    unplanted = exact.loc[(study.MEASURES["c_asc"], 0)]
+    assert table.loc[study.MEASURES["c_asc"], "within"].isna().all()
+    summary = study.summarise(chosen)
+    exact = plots.recovery_table(summary, list(study.MEASURES), ["oracle"])
+    unplanted = exact.set_index(["measure", "dose"]).loc[(study.MEASURES["c_asc"], 0)]
     assert unplanted[["slope", "sign right", "seeds"]].isna().all()
     assert unplanted["95% interval of the slope"] == "–"
 

@@ -131,9 +131,9 @@ def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
         difference = scores[own].mean() - scores[~own].mean()
         sizes.append(difference / scores.std(ddof=1))
     table = pandas.DataFrame({"level": "word", "experiment": 1, "world": 0, "value": sizes})
-    row = verdicts.sizes(table.assign(numerator=0.0, n_words=8)).iloc[0]
-    assert row["dealt_rms"] == pytest.approx(np.sqrt(1 / 2))
-    assert row["rms"] == pytest.approx(row["dealt_rms"])
+    row = verdicts.null_table(table.assign(numerator=0.0, n_words=8)).iloc[0]
+    assert row["rms d, words dealt by chance"] == pytest.approx(np.sqrt(1 / 2))
+    assert row["rms d"] == pytest.approx(row["rms d, words dealt by chance"])
 
 
 @pytest.mark.slow
@@ -145,9 +145,9 @@ def test_null_scores_are_those_of_models_without_bias(tmp_path):
     (one,) = study.embed(model, every, store=store)
     expected = study.score(one, 1, n_bootstrap=0)["value"]
     assert null.query("world == 1 and experiment == 1")["value"].item() == expected
-    sizes = verdicts.sizes(null)
-    assert sizes["n_models"].tolist() == [2, 2]
-    assert sizes["mean"].iloc[0] == pytest.approx(
+    sizes = verdicts.null_table(null)
+    assert sizes["tests"].tolist() == [2, 2]
+    assert sizes["mean |d|"].iloc[0] == pytest.approx(
         null.query("experiment == 1")["value"].abs().mean()
     )
 
