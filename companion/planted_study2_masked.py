@@ -176,51 +176,6 @@ def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
     )
 
 
-def blind_table(beside: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
-    """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
-
-    Parameters
-    ----------
-    beside
-        Of :func:`plantedworld.studies.study2_masked.over_worlds`.
-    dose
-        Of its rows.
-    """
-    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
-    wide = whole.pivot_table(index=["seed", "test"], columns="level", values=["value", "oracle"])
-    own, exact = wide["value"], wide["oracle"]["S_V"]
-    ranks: dict[str, list] = {"S_L, no image": [], "S_V, given S_L without an image": []}
-    for _, truth in exact.groupby(level="seed"):
-        scores = own.loc[truth.index]
-        without, partial = ranks.values()
-        without.append(scores["S_L, no image"].corr(truth, method="spearman"))
-        partial.append(partial_rank(scores["S_V"], truth, scores["S_L, no image"]))
-    means = pandas.DataFrame([mean_over_seeds(each) for each in ranks.values()])
-    columns = {"score": list(ranks), "rank correlation": means["mean"]}
-    columns |= {"95% interval": interval_texts(means), "worlds": means["n"]}
-    return pandas.DataFrame(columns)
-
-
-def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
-    """Return sizes, rank correlations and slopes by score and dose: means over seeds."""
-    whole = recovered[recovered["planted_in"] == "both"]
-    columns = ["spread", "oracle spread", "rank", "slope", "planted rank", "signs"]
-    means = whole.groupby(["level", "dose"], sort=False)[columns].mean()
-    seeds = whole.groupby(["level", "dose"], sort=False).size().rename("seeds")
-    names = {
-        "level": "score",
-        "spread": "size of B",
-        "oracle spread": "size of the oracle's",
-        "rank": "rank correlation with the oracle",
-        "slope": "slope on the oracle",
-        "planted rank": "rank correlation with what was planted",
-        "signs": "sign right",
-    }
-    table = means.join(seeds).reset_index()
-    doses = table["dose"].map("{:g}".format)
-    return table.assign(dose=doses).rename(columns=names)
-
-
 def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
     """Return sizes of S_L and S_V in worlds planted in one place."""
     return pandas.DataFrame(
@@ -235,3 +190,42 @@ def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
             "n": found["n"],
         }
     )
+
+
+def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
+    """Return sizes, rank correlations and slopes by score and dose: means over seeds."""
+    names = {
+        "spread": "size of B",
+        "oracle spread": "size of the oracle's",
+        "rank": "rank correlation",
+        "slope": "slope",
+        "signs": "sign right",
+    }
+    whole = recovered[recovered["planted_in"] == "both"]
+    means = whole.groupby(["level", "dose"], sort=False)[list(names)].mean().reset_index()
+    doses = means["dose"].map("{:g}".format)
+    return means.assign(dose=doses).rename(columns={"level": "score"} | names)
+
+
+def blind_table(beside: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
+    """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
+
+    Parameters
+    ----------
+    beside
+        Of :func:`plantedworld.studies.study2_masked.over_worlds`.
+    dose
+        Of its rows.
+    """
+    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    without, partial = [], []
+    for _, rows in whole.groupby("seed"):
+        own = rows.pivot(index="test", columns="level", values="value")
+        truth = rows[rows["level"] == "S_V"].set_index("test")["oracle"].loc[own.index]
+        blind = own["S_L, no image"]
+        without.append(blind.corr(truth, method="spearman"))
+        partial.append(partial_rank(own["S_V"], truth, blind))
+    means = pandas.DataFrame([mean_over_seeds(without), mean_over_seeds(partial)])
+    scores = ["S_L, no image", "S_V, given S_L without an image"]
+    columns = {"score": scores, "rank correlation": means["mean"]}
+    return pandas.DataFrame(columns | {"95% interval": interval_texts(means), "worlds": means["n"]})
