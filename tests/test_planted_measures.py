@@ -330,3 +330,25 @@ def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
             places.append(dots.first.get_attribute("transform"))
             assert "planted world" in page.locator(".explorer-plot").text_content()
     assert len(set(places)) == len(study.DOSES)
+
+
+def test_harder_worlds_do_to_a_perfect_model_what_the_chapter_says():
+    worlds = recorded("harder_worlds").set_index(["measure", "option"])
+    slopes, ranks = worlds.loc["logit", "slope"], worlds.loc["c_asc", "rank within signs"]
+    hidden = ["clothes, gender not shown", "age, gender not shown"]
+    assert slopes[hidden].between(0.2, 0.3).all()
+    assert slopes["noisy labels"] == pytest.approx(0.8, abs=0.03)
+    assert slopes.drop([*hidden, "noisy labels"]).to_numpy() == pytest.approx(1, abs=1e-3)
+    assert worlds.loc["logit", "rank within signs"].min() > 0.999
+    assert ranks["as it is"] == pytest.approx(0.5, abs=0.03)
+    assert (ranks[[*hidden, "noisy labels"]] < 0.25).all()
+    errors = recorded("harder_frequencies").query("zipf == 1").set_index("third")["error"]
+    assert errors["rarest"] > 2 * errors["commonest"]
+    groups = recorded("harder_intersections").set_index("groups")["size"]
+    alone = ["women against men", "tone 5 against tone 1"]
+    assert (groups[alone] < 0.1).all()
+    assert (groups.drop(alone) > 1.5).all()
+
+
+def test_the_bound_that_the_chapter_types_is_that_of_the_study():
+    assert study.EQUIVALENCE == 0.15

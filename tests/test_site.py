@@ -636,6 +636,32 @@ def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(si
     assert "3 models remain (not: tiny-VisualBERT, tiny-LXMERT, tiny-CLIP)" in text
 
 
+def test_selected_images_have_vlss_above_0_more_often_and_lmss_less(site):
+    table = shown("notebooks/planted_study4_captions", "models without bias (planted world, tiny")
+    shares = intervals(table["% above 0 (95% interval)"])["value"].astype(float)
+    wide = table.assign(share=shares).pivot(index=["model", "score"], columns="images")["share"]
+    more = wide["the paper's subset"] > wide["all anti-stereotypical"]
+    assert more.groupby("score").agg(["sum", "size"]).to_numpy().tolist() == [[2, 8], [7, 8]]
+
+
+def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders_alone(site):
+    table = shown("notebooks/planted_study4_captions", "mean lmss and vlss by place of planting")
+    found = intervals(table["mean (95% interval)"]).astype(float)
+    table = table.join(found).set_index(["model", "planted in", "score"])
+    above = (table["low"] > 0).unstack("score").unstack("planted in")
+    expected = {"lmss": "captions alone", "vlss": "pictures alone"}
+    whole = above.dropna()
+    named = [
+        model
+        for model, row in whole.iterrows()
+        if all(row[score, place] for score, place in expected.items())
+        and not row["lmss", "pictures alone"]
+        and not row["vlss", "captions alone"]
+    ]
+    assert named == ["oracle, genders independent"]
+    assert len(whole) == 9
+
+
 def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
     found = shown("notebooks/planted_world", "every target of the held-out test")
     judged = trial.judged()["verdicts"]
@@ -823,7 +849,7 @@ def test_of_models_without_bias_the_exchange_of_words_rejects_few(site):
         {"word": 9.6, "sentence": 0, "contextual": 4.2}, abs=1.1
     )
     relabelled = words.query("test == 'permutation: words' and experiment == '1'")
-    assert float(relabelled["%"].item()) < 50
+    assert 20 < float(relabelled["%"].item()) < 35
     # What the effect size forgets, the difference of means sees.
     medians = shown(page, "Experiment 1, medians over tests").set_index("models").astype(float)
     clean, planted = medians.loc["without bias"], medians.loc["dose 3, planted tests"]
