@@ -5,7 +5,7 @@ import pandas
 
 from biaslib.display import dots, interval_texts, marked, subplots
 from companion._check import Check, judge_function
-from companion.planted_measures import NARROW
+from companion.planted_measures import NARROW, name_rows
 from plantedworld.models.prompts import ASKED
 from plantedworld.studies import generative as study
 from plantedworld.studies.measures import mean_over_seeds
@@ -25,8 +25,7 @@ def finding_plot(found: pandas.DataFrame):
         axes.axvline(0, color="0.6", linewidth=1)
         dots(axes, at, rows, "C1", filled=found["finds"])
         axes.set_title(title, fontsize=10, loc="left")
-        axes.set_yticks(at, found["score"].map(study.SCORES), fontsize=9)
-        axes.invert_yaxis()
+        name_rows(axes, at, found["score"].map(study.SCORES))
     panels[0].scatter(found["slope at dose 0"], at, facecolors="none", edgecolors="0.4", zorder=2)
     return marked(figure)
 
@@ -91,7 +90,7 @@ def length_plot(shares: pandas.DataFrame):
         dots(axes, at, rows, colour, marker, item)
     axes.set(xlim=(-3, 103), xlabel="right caption wins, per cent")
     axes.set_yticks(range(len(scores)), [study.SCORES[score] for score in scores], fontsize=9)
-    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    axes.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1))
     return marked(figure)
 
 

@@ -8,7 +8,7 @@ import pandas
 from biaslib.display import dots, interval_texts, marked, signed, subplots
 from biaslib.studies import study1_grounded as study
 from companion._check import Check, judge_function
-from companion.planted_measures import NARROW
+from companion.planted_measures import NARROW, name_rows
 from companion.study1_grounded import TINY
 from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.studies import study1_grounded as calibration
@@ -153,7 +153,7 @@ def calibration_figure(rates: dict[str, pandas.DataFrame], level: str = "word"):
     level
         Of its rows.
     """
-    figure, axes = subplots(height=0.42 * len(rates) + 1.2, width=NARROW)
+    figure, axes = subplots(height=0.5 * len(rates) + 1.2, width=NARROW)
     ends = {"value": "share", "low": "model_low", "high": "model_high"}
     for place, table in enumerate(rates.values()):
         rows = table[table["level"] == level]
@@ -161,8 +161,7 @@ def calibration_figure(rates: dict[str, pandas.DataFrame], level: str = "word"):
         shares = {name: 100 * rows[column] for name, column in ends.items()}
         dots(axes, heights, shares, "C0", filled=rows["experiment"] != 2)
     axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes.set_yticks(range(len(rates)), [name.replace(": ", ":\n") for name in rates], fontsize=9)
-    axes.invert_yaxis()
+    name_rows(axes, range(len(rates)), rates)
     axes.set_xlabel("tests called significant (%)", fontsize=10)
     return marked(figure)
 

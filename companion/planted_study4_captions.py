@@ -9,7 +9,7 @@ from biaslib.display import dots, interval_text, marked, signed, subplots
 from biaslib.metrics import caption_selection
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge, judge_list
-from companion.planted_measures import NARROW
+from companion.planted_measures import NARROW, name_rows
 from companion.study4_captions import score_cell, shift_cell
 from plantedworld.studies import study4_captions as worlds
 
@@ -68,8 +68,7 @@ def rise_figure(verdict: pandas.DataFrame):
     axes.plot(zero, rows.index, "o", color="0.45", label="without bias")
     ends = {"value": rows["vlbs"], "low": zero + rows["low"], "high": zero + rows["high"]}
     dots(axes, rows.index, ends, "C1", "D", "planted bias")
-    axes.set_yticks(rows.index, rows["model"].str.replace(", ", ",\n"), fontsize=9)
-    axes.invert_yaxis()
+    name_rows(axes, rows.index, rows["model"])
     axes.set_xlabel("vlbs, per cent")
     axes.legend(frameon=False, fontsize=9)
     return marked(figure)
@@ -79,15 +78,14 @@ def chosen_figure(summary: pandas.DataFrame):
     """Draw how often shifts are above 0 without bias: on all such images, and on the chosen."""
     rows = summary[(summary["statistic"] == "% positive") & (summary["dose"] == 0)]
     names = list(dict.fromkeys(rows["model"]))
-    figure, panels = subplots(2, 1, height=1.4 + 0.5 * len(names), width=NARROW, sharex=True)
+    figure, panels = subplots(2, 1, height=1.4 + 0.6 * len(names), width=NARROW, sharex=True)
     marks = (("anti", "all such images", "o", "0.45"), ("paper", "stereotype chosen", "D", "C1"))
     for axes, test in zip(panels, ("lmss", "vlss"), strict=True):
         for shift, (level, label, mark, colour) in zip((-0.13, 0.13), marks, strict=True):
             part = rows[(rows["test"] == test) & (rows["level"] == level)].set_index("model")
             dots(axes, np.arange(len(names)) + shift, part.reindex(names), colour, mark, label)
         axes.axvline(50, color="0.5", linewidth=1, linestyle=":")
-        axes.set_yticks(range(len(names)), names, fontsize=9)
-        axes.invert_yaxis()
+        name_rows(axes, range(len(names)), names)
         axes.set_title(f"{test} above 0", fontsize=10, loc="left")
     panels[1].set_xlabel("per cent of images", fontsize=10)
     panels[1].legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.3, -0.25))

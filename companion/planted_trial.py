@@ -5,7 +5,7 @@ import pandas
 
 from biaslib.display import dots, interval_texts, marked, signed, subplots
 from companion.planted_measures import MODELS as NAMES
-from companion.planted_measures import NARROW
+from companion.planted_measures import NARROW, name_rows
 
 MODELS = NAMES | {
     "vl_bert": "tiny-VL-BERT",
@@ -33,14 +33,13 @@ def figure(judged: pandas.DataFrame, dose: float = 3):
     titles = {"rank within signs": "Order within words of one sign", "slope": "Size (slope)"}
     drawn = judged[judged["dose"] == dose].assign(value=lambda rows: rows["mean"])
     sizes = [(drawn["statistic"] == name).sum() for name in titles]
-    figure, panels = subplots(2, 1, height=4.8, width=NARROW, height_ratios=sizes)
+    figure, panels = subplots(2, 1, height=6.4, width=NARROW, height_ratios=sizes)
     for axes, (statistic, title) in zip(panels, titles.items(), strict=True):
         rows = drawn[drawn["statistic"] == statistic]
         at, right = np.arange(len(rows)), rows["most"].where(np.isfinite(rows["most"]), 1.0)
         axes.barh(at, right - rows["least"], left=rows["least"], color="C2", alpha=0.3)
         dots(axes, at, rows, "C0", filled=rows["reached"])
-        axes.set_yticks(at, [row_name(row) for row in rows.itertuples()], fontsize=9)
-        axes.invert_yaxis()
+        name_rows(axes, at, [row_name(row) for row in rows.itertuples()])
         axes.set(xlim=(0, None))
         axes.set_title(title, fontsize=10, loc="left")
     return marked(figure)
