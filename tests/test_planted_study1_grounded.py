@@ -184,6 +184,18 @@ def test_the_oracle_tells_by_one_text_with_and_without_its_picture_what_pictures
     assert no.abs().max() < 0.2
 
 
+def test_a_picture_leaves_a_name_little_to_add_on_tone(tmp_path):
+    tones = planted.planted_stimuli(["C3", "DB-likeable-race"], ["word"])
+    oracle, store = models.load("oracle", dose=3, seed=0), runtime.Store(tmp_path)
+    sizes = [
+        study.run(
+            oracle, tones, [1], with_images=shown, store=store, n_bootstrap=0, p_values=False
+        )["numerator"].abs()
+        for shown in (False, True)
+    ]
+    assert (sizes[1] < sizes[0] / 10).all()
+
+
 # The chapter's tables
 
 

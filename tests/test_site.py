@@ -644,6 +644,12 @@ def test_selected_images_have_vlss_above_0_more_often_and_lmss_less(site):
     assert more.groupby("score").agg(["sum", "size"]).to_numpy().tolist() == [[2, 8], [7, 8]]
 
 
+def test_a_perfect_model_prefers_the_stereotype_less_by_cosine(site):
+    table = shown("notebooks/planted_study4_captions", "How far a perfect model prefers")
+    nats = table.set_index("head")["preference"].astype(float)
+    assert 0 < nats["contrastive"] < nats["matching"] / 3
+
+
 def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders_alone(site):
     table = shown("notebooks/planted_study4_captions", "mean lmss and vlss by place of planting")
     found = intervals(table["mean (95% interval)"]).astype(float)
