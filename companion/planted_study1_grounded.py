@@ -88,7 +88,7 @@ def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: in
             axes.hist(values, np.linspace(-reach, reach, 33), weights=shares, **look)
         axes.set_xlabel(label)
     panels[0].set_ylabel("share of tests (%)")
-    panels[1].legend(frameon=False, fontsize=9)
+    panels[0].legend(frameon=False, fontsize=9, loc="upper center")
     return marked(figure)
 
 

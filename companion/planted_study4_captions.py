@@ -78,7 +78,7 @@ def chosen_figure(summary: pandas.DataFrame):
     """Draw how often shifts are above 0 without bias: on all such images, and on the chosen."""
     rows = summary[(summary["statistic"] == "% positive") & (summary["dose"] == 0)]
     names = list(dict.fromkeys(rows["model"]))
-    figure, panels = subplots(2, 1, height=1.4 + 0.6 * len(names), width=NARROW, sharex=True)
+    figure, panels = subplots(2, 1, height=1.4 + 0.75 * len(names), width=NARROW, sharex=True)
     marks = (("anti", "all such images", "o", "0.45"), ("paper", "stereotype chosen", "D", "C1"))
     for axes, test in zip(panels, ("lmss", "vlss"), strict=True):
         for shift, (level, label, mark, colour) in zip((-0.13, 0.13), marks, strict=True):
