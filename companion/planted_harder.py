@@ -21,9 +21,8 @@ def options_figure(summary: pandas.DataFrame):
         ("c_asc", "rank within signs", "C1", "D"),
     ):
         rows = summary[summary["measure"] == measure]
-        axes.plot(
-            rows[column], rows["option"], mark, color=colour, label=f"{MEASURES[measure]}, {column}"
-        )
+        told = f"{MEASURES[measure].removeprefix('similarity: ')}, {column}"
+        axes.plot(rows[column], rows["option"], mark, color=colour, label=told)
     axes.axvline(1, color="0.4", linewidth=1, linestyle="--")
     axes.set_xlim(-0.05, 1.1)
     axes.invert_yaxis()

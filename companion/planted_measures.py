@@ -30,13 +30,13 @@ TRAINED = {"masked": "bert", "logit": "clip", "c_asc": "clip"}
 """The measures of the panel, and whom they ask beside the oracle."""
 
 
-NARROW = 3.6
+NARROW = 3.42
 """Inches across of a figure that a phone shows whole."""
 
 
 def name_rows(axes, at: Iterable[float], names: Iterable[str]) -> None:
-    """Write the names of rows in lines of 18 letters, the first row on top."""
-    lines = (textwrap.wrap(name, 18, break_on_hyphens=False) for name in names)
+    """Write the names of rows in lines of 17 letters, the first row on top."""
+    lines = (textwrap.wrap(name, 17, break_on_hyphens=False) for name in names)
     axes.set_yticks(at, ["\n".join(each) for each in lines], fontsize=9)
     axes.invert_yaxis()
 
@@ -52,7 +52,7 @@ def contact_sheet(columns: list[dict], captions: list[str]):
         One a row.
     """
     n = max(len(row["scenes"]) for row in columns)
-    figure, axes = subplots(len(columns), n, height=1.12 * len(columns) + 0.3)
+    figure, axes = subplots(len(columns), n, height=0.78 * len(columns) + 0.2, width=NARROW)
     figure.set_facecolor("white")
     for line, row, caption in zip(axes, columns, captions, strict=True):
         pictures = plantedworld.draw(row["scenes"], size=128, style=row["style"])

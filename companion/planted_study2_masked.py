@@ -90,6 +90,7 @@ def apart_figure(apart: pandas.DataFrame, recovered: pandas.DataFrame):
     for at, level in enumerate(("S_L", "S_V", "S_L", "S_V")):
         axes.hlines(nothing[level], at - 0.3, at + 0.3, color="0.4", linestyle="--")
     axes.set_title("")
+    axes.tick_params(axis="x", labelsize=11.5)
     axes.legend(frameon=False, fontsize=9, loc="upper center")
     return marked(figure)
 
@@ -109,7 +110,7 @@ def beside_plot(beside: pandas.DataFrame, dose: float = 3):
         rows = whole[whole["level"] == level]
         axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3, alpha=0.5)
         axes.axline((0, 0), slope=1, color="0.3", linestyle="--", linewidth=1)
-        axes.set_title(f"B of {symbol(level)}", fontsize=10, parse_math=True)
+        axes.set_title(f"B of {symbol(level)}", fontsize=11.5, parse_math=True)
     figure.supxlabel("perfect model", fontsize=10)
     figure.supylabel(shown_model(beside["model"].iloc[0], "planted"), fontsize=10)
     return marked(figure)
