@@ -158,25 +158,6 @@ def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
-def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how often another entity is named, by what was asked: one row a share.
-
-    Shares of fewer than two things are left out.
-    """
-    rows = [table.assign(asked=name) for name, table in found.items()]
-    table = pandas.concat(rows, ignore_index=True)
-    table = table[table["n"] > 1].reset_index(drop=True)
-    return pandas.DataFrame(
-        {
-            "asked": table["asked"],
-            "share": table["statistic"],
-            "count": [f"{c} of {n}" for c, n in zip(table["count"], table["n"], strict=True)],
-            "value": table["value"],
-            "95% interval": interval_texts(table),
-        }
-    )
-
-
 def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
     """Return sizes of S_L and S_V in worlds planted in one place."""
     return pandas.DataFrame(

@@ -79,27 +79,6 @@ def units_figure(tables: dict[float, pandas.DataFrame]):
     return marked(figure)
 
 
-def units_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how many tests of gender reject, by dose and by unit.
-
-    Parameters
-    ----------
-    tables
-        By dose, as of :func:`plantedworld.studies.study3_clip_audit.by_unit`.
-    """
-    rows = pandas.concat(part.assign(dose=each) for each, part in tables.items())
-    return pandas.DataFrame(
-        {
-            "dose": rows["dose"],
-            "unit": rows["unit"],
-            "units": rows["n"],
-            "words": rows["tests"],
-            "p below .05": rows["uncorrected"],
-            "after correction (Benjamini–Yekutieli)": rows["corrected"],
-        }
-    )
-
-
 def halves_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
     """Return how C-ASC from two halves of the outlines agree, a row a dose."""
     return pandas.DataFrame(

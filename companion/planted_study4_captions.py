@@ -11,7 +11,6 @@ from biaslib.studies import study4_captions as study
 from companion._check import Check, judge, judge_list
 from companion.planted_measures import NARROW, name_rows
 from companion.study4_captions import score_cell, shift_cell
-from plantedworld.studies import study4_captions as worlds
 
 LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}
 """What tells the right caption, by category."""
@@ -57,11 +56,11 @@ def choice_table(given: study.Inputs, row: int, logits: np.ndarray) -> pandas.Da
 
 
 def rise_figure(verdict: pandas.DataFrame):
-    """Draw vlbs of models without bias and of dose 3 at the opacity of the target: a row a model.
+    """Draw vlbs of models without bias and of dose 3: a row a model.
 
     Around the former the noise floor; at dose 3 the interval of the rise.
     """
-    rows = verdict[verdict["opacity"] == worlds.TARGET_OPACITY].reset_index(drop=True)
+    rows = verdict.reset_index(drop=True)
     figure, axes = subplots(height=0.45 * len(rows) + 1.2, width=NARROW)
     zero, floor = rows["vlbs at dose 0"], rows["floor"]
     axes.barh(rows.index, 2 * floor, left=zero - floor, color="0.85", label="noise floor")
@@ -169,21 +168,18 @@ def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the verdict for the reader, which is given at the opacity of the target only."""
-    order = {name: at for at, name in enumerate(dict.fromkeys(verdict["model"]))}
-    verdict = verdict.assign(at=verdict["model"].map(order)).sort_values(["opacity", "at"])
-    table = verdict.drop(columns="at").rename(columns={"looks": "reads the picture"})
-    table = table.assign(
-        rise=[
-            f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
-            for _, row in verdict.iterrows()
-        ],
-        opacity=[f"{each:g}" for each in verdict["opacity"]],
-        reached=[
-            each if opacity == worlds.TARGET_OPACITY else None
-            for each, opacity in zip(verdict["reached"], verdict["opacity"], strict=True)
-        ],
-    ).drop(columns=["low", "high"])
+    """Return the verdict for the reader."""
+    table = (
+        verdict.rename(columns={"looks": "reads the picture"})
+        .assign(
+            rise=[
+                f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
+                for _, row in verdict.iterrows()
+            ],
+            opacity=[f"{each:g}" for each in verdict["opacity"]],
+        )
+        .drop(columns=["low", "high"])
+    )
     names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
     names |= {"n": "pictures"}
     return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})

@@ -907,8 +907,8 @@ def test_words_on_which_nothing_is_planted_have_scores_as_large_as_others(site):
     gender = shown(page, "by gender: the oracle, which makes no error, and tiny-CLIP")
     (n,) = {int(a) + int(b) for a, b in gender.filter(like="words with").to_numpy()}
     units = shown(page, "Welch tests of C-ASC by gender below .05").set_index(["dose", "unit"])
-    assert set(units["words"]) == {str(n)}
-    corrected = units["after correction (Benjamini–Yekutieli)"].astype(int)
+    assert set(units["tests"]) == {str(n)}
+    corrected = units["corrected"].astype(int)
     assert corrected["0", "outlines"] == 0
     assert corrected["0", "portraits"] > n / 2
     assert corrected["3", "outlines"] > n / 4
