@@ -5,6 +5,7 @@ import pandas
 
 from biaslib.display import dots, interval_texts, marked, subplots
 from companion._check import Check, judge_function
+from companion.planted_measures import NARROW, name_rows
 from plantedworld.models.prompts import ASKED
 from plantedworld.studies import generative as study
 from plantedworld.studies.measures import mean_over_seeds
@@ -13,23 +14,19 @@ SHARES = ("right is long", "right is short")
 
 
 def finding_plot(found: pandas.DataFrame):
-    """Draw slopes, ranks within signs and rises of all scores, with intervals over worlds."""
-    figure, panels = subplots(1, 3, height=3.8, sharey=True)
-    at = np.arange(len(found))[::-1]
-    for axes, name, label in zip(
-        panels,
-        ("slope", "rank", "rise"),
-        ("study 2: slope", "study 2: rank within signs", "study 4: rise, points"),
-        strict=True,
+    """Draw slopes and ranks within signs of all scores, with intervals over worlds."""
+    figure, panels = subplots(2, 1, height=6.4, width=NARROW)
+    at = np.arange(len(found))
+    for axes, name, title in (
+        (panels[0], "slope", "Slope"),
+        (panels[1], "rank", "Order within entities of one sign"),
     ):
         rows = found.rename(columns={name: "value", f"{name} low": "low", f"{name} high": "high"})
         axes.axvline(0, color="0.6", linewidth=1)
-        dots(axes, at, rows, "C1")
-        axes.set_title(label, fontsize=9.5)
+        dots(axes, at, rows, "C1", filled=found["finds"])
+        axes.set_title(title, fontsize=10, loc="left")
+        name_rows(axes, at, found["score"].map(study.SCORES))
     panels[0].scatter(found["slope at dose 0"], at, facecolors="none", edgecolors="0.4", zorder=2)
-    panels[0].axvline(1, color="0.6", linewidth=1, linestyle=":")
-    panels[0].set_yticks(at, [study.SCORES[score] for score in found["score"]])
-    panels[1].set_xlim(-1, 1)
     return marked(figure)
 
 
@@ -80,7 +77,7 @@ def length_shares(recorded: pandas.DataFrame) -> pandas.DataFrame:
 
 def length_plot(shares: pandas.DataFrame):
     """Draw both shares of every score, with chance; intervals are cut off at 0 and 100."""
-    figure, axes = subplots(height=3.4)
+    figure, axes = subplots(height=3.6, width=NARROW)
     ends = ["low", "high"]
     shares = shares.assign(**shares[ends].clip(0, 100))
     scores = list(dict.fromkeys(shares["score"]))[::-1]
@@ -91,9 +88,9 @@ def length_plot(shares: pandas.DataFrame):
         rows = shares[shares["item"] == item]
         at = [scores.index(score) + shift for score in rows["score"]]
         dots(axes, at, rows, colour, marker, item)
-    axes.set(xlim=(-3, 103), xlabel="right caption has the higher score, per cent")
-    axes.set_yticks(range(len(scores)), [study.SCORES[score] for score in scores])
-    axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    axes.set(xlim=(-3, 103), xlabel="right caption wins, per cent")
+    axes.set_yticks(range(len(scores)), [study.SCORES[score] for score in scores], fontsize=9)
+    axes.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1, 1))
     return marked(figure)
 
 
@@ -133,12 +130,3 @@ def check_preference(answer) -> Check:
         "in the second order A stands for the other caption; average log-odds, not probabilities.",
         right="what the letter adds is in both log-odds alike and cancels in their difference.",
     )
-
-
-def recovery_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
-    """Return slope and rank within signs of every score, dose 0 beside dose 3."""
-    wide = recovered.pivot(index="score", columns="dose", values=["slope", "rank within signs"])
-    wide = wide.loc[list(study.SCORES)]
-    wide.columns = [f"{name}, dose {dose:g}" for name, dose in wide.columns]
-    wide.insert(0, "score", list(study.SCORES.values()))
-    return wide.round(2).reset_index(drop=True)

@@ -52,16 +52,8 @@ def measures() -> pandas.DataFrame:
     >>> {"d, Experiment 1", "S_PT", "C-ASC", "vlbs"} <= set(measures()["measure"])
     True
     """
-    table = verdicts().drop(columns="words of the page")
+    table = pandas.read_csv(DATA, dtype=str)
     return table.assign(page=table["page"].map(TITLES))
-
-
-def verdicts() -> pandas.DataFrame:
-    """Return :func:`measures` with the words of the page on which each rests.
-
-    Where the held-out test has judged a measure, the row says what it found.
-    """
-    return pandas.read_csv(DATA, dtype=str)
 
 
 def questions() -> pandas.DataFrame:

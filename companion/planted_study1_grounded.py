@@ -1,16 +1,15 @@
 """Study 1 where the answer is known: figures and tables."""
 
 import textwrap
-from collections.abc import Sequence
 
 import numpy as np
 import pandas
 
-from biaslib import inference
-from biaslib.display import COLOURS, dots, interval_texts, marked, signed, subplots
+from biaslib.display import dots, interval_texts, marked, signed, subplots
 from biaslib.studies import study1_grounded as study
 from companion._check import Check, judge_function
-from companion.study1_grounded import MARKS, TINY, profile_of
+from companion.planted_measures import NARROW, name_rows
+from companion.study1_grounded import TINY
 from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.studies import study1_grounded as calibration
 
@@ -71,109 +70,105 @@ def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFr
 
 
 def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
-    """Draw effect sizes and differences of means of models without bias, and of one with it.
+    """Draw effect sizes and differences of means of models without bias, and of planted tests.
 
-    ``biased`` are scores of tests on which a bias was planted. Bars are shares of the tests, in
-    per cent.
+    Bars are shares of the tests, in per cent.
     """
-    figure, axes = subplots(1, 2, height=3.2)
-    sets = (
-        (null[null["experiment"] == experiment], "C0", "nothing planted"),
-        (biased[biased["experiment"] == experiment], "C1", "dose 3, planted tests"),
-    )
-    reach = max(part["numerator"].abs().max() for part, _, _ in sets)
-    for each, column, edges, label in (
-        (axes[0], "value", np.linspace(-2, 2, 33), "effect size d"),
-        (axes[1], "numerator", np.linspace(-reach, reach, 33), "difference of mean s"),
+    figure, panels = subplots(2, 1, height=5.0, width=NARROW)
+    sets = ((null, "C0", "nothing planted"), (biased, "C1", "dose 3, planted tests"))
+    for axes, column, label in (
+        (panels[0], "value", "effect size d"),
+        (panels[1], "numerator", "difference of mean s"),
     ):
-        for part, colour, name in sets:
-            shares = np.full(len(part), 100 / len(part))
-            each.hist(
-                part[column], edges, weights=shares, color=colour, alpha=0.55, lw=0, label=name
-            )
-        each.set_xlabel(label)
-        each.margins(y=0.3)  # room for the legend above the bars
-    axes[0].set_ylabel("share of tests (%)")
-    axes[1].legend(frameon=False, fontsize=8.5, loc="upper right")
-    return marked(figure, profile_of(null))
+        for rows, colour, name in sets:
+            values = rows.loc[rows["experiment"] == experiment, column]
+            reach = max(part[column].abs().max() for part, _, _ in sets)
+            shares = np.full(len(values), 100 / len(values))
+            look = {"color": colour, "alpha": 0.55, "lw": 0, "label": name}
+            axes.hist(values, np.linspace(-reach, reach, 33), weights=shares, **look)
+        axes.set_xlabel(label)
+    panels[0].set_ylabel("share of tests (%)")
+    panels[0].legend(frameon=False, fontsize=9, loc="upper center")
+    return marked(figure)
 
 
-def sizes(scores: pandas.DataFrame) -> pandas.DataFrame:
+def contrast_table(null: pandas.DataFrame, biased: pandas.DataFrame) -> pandas.DataFrame:
+    """Return medians of absolute effect sizes and differences in Experiment 1, by kind of model."""
+    names = {"value": "median |d|", "numerator": "median |difference of mean s|"}
+    rows = [part.query("experiment == 1")[list(names)].abs().median() for part in (null, biased)]
+    table = pandas.DataFrame(rows).rename(columns=names).reset_index(drop=True)
+    table.insert(0, "models", ["without bias", "dose 3, planted tests"])
+    return table
+
+
+def null_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return how large effect sizes are without any bias, by level and experiment.
 
-    Returns
-    -------
-    pandas.DataFrame
-        *level*, *experiment*; *mean* of the absolute effect size with *low* and *high* (95%, models
-        resampled), *q95* and *largest*; root mean squares: *rms*, *numerator_rms*, and *dealt_rms*
-        where words are dealt to two equal sets by chance: of n words it is 2 / sqrt(n), whatever
-        their scores; *n_models* and *n*.
+    Root mean squares (rms) stand beside that of words dealt to two equal sets by chance: of n words
+    it is 2 / sqrt(n), whatever their scores.
     """
     rows = scores.assign(size=scores["value"].abs(), dealt=2 / np.sqrt(scores["n_words"]))
     groups = rows.groupby(["level", "experiment"], sort=False)
-    table = groups.agg(
-        mean=("size", "mean"), rms=("size", _root_mean_square),
-        dealt_rms=("dealt", _root_mean_square),
-        q95=("size", lambda size: size.quantile(0.95)), largest=("size", "max"),
-        numerator_rms=("numerator", _root_mean_square),
-        n_models=("world", "nunique"), n=("size", "size"),
-    )  # fmt: skip
-    table[["low", "high"]] = [calibration.over_models(part, "size") for _, part in groups]
-    return table.reset_index()
+    squares = groups[["value", "dealt", "numerator"]].agg(lambda part: np.sqrt((part**2).mean()))
+    names = ["rms d", "rms d, words dealt by chance", "rms difference of mean s"]
+    ends = [calibration.over_models(part, "size") for _, part in groups]
+    means = (
+        groups["size"]
+        .agg(["mean", "max", "size"])
+        .set_axis(["mean |d|", "largest |d|", "tests"], axis=1)
+    )
+    means.insert(
+        1, "95% over models", interval_texts(pandas.DataFrame(ends, columns=["low", "high"]))
+    )
+    return means.join(squares.set_axis(names, axis=1)).reset_index()
 
 
-def _root_mean_square(values: pandas.Series) -> float:
-    return float(np.sqrt((values**2).mean()))
+def named_rates(
+    naive: pandas.DataFrame, by_models: pandas.DataFrame, by_words: pandas.DataFrame
+) -> dict[str, pandas.DataFrame]:
+    """Return rejections by the name of their test: permutation, exchange and the two other nulls.
 
-
-def null_table(sizes: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the sizes of effects without bias, as a reader sees them."""
-    names = {
-        "level": "level",
-        "experiment": "experiment",
-        "mean": "mean |d|",
-        "interval": "95% over models",
-        "rms": "rms d",
-        "dealt_rms": "rms d, words dealt by chance",
-        "q95": "95th percentile of |d|",
-        "largest": "largest |d|",
-        "numerator_rms": "rms numerator",
-        "n_models": "models",
-        "n": "tests",
+    Parameters
+    ----------
+    naive, by_models, by_words
+        Of :func:`plantedworld.studies.study1_grounded.rejections`.
+    """
+    first = naive[naive["experiment"] < 3]
+    rates = {
+        f"permutation: {what}": first[first["units"] == units]
+        for units, what in calibration.P_VALUES.items()
     }
-    return sizes.assign(interval=interval_texts(sizes))[list(names)].rename(columns=names)
+    exchanged = naive.query("experiment == 3 and units == 'p_value_words'")
+    rates["exchange: attribute words"] = exchanged
+    return rates | {"null of other models": by_models, "null of other words": by_words}
 
 
-def calibration_figure(tables: Sequence[tuple[str, pandas.DataFrame]]):
+def calibration_figure(rates: dict[str, pandas.DataFrame], level: str = "word"):
     """Draw how often tests reject without bias, with intervals over models: a row a kind of test.
 
     Parameters
     ----------
-    tables
-        Names, and the rejections of one p-value each.
+    rates
+        Of :func:`named_rates`.
+    level
+        Of its rows.
     """
-    figure, axes = subplots(height=0.62 * len(tables) + 1.5)
-    shifts = {level: 0.24 * (1 - number) for number, level in enumerate(study.LEVELS)}
-    for place, (_, table) in enumerate(tables):
-        for number, (level, shift) in enumerate(shifts.items()):
-            rows = table[table["level"] == level]
-            heights = place + shift + rows["experiment"].map({1: -0.06, 2: 0.06, 3: 0.0})
-            ends = {"value": "share", "low": "model_low", "high": "model_high"}
-            rates = {name: 100 * rows[column] for name, column in ends.items()}
-            filled, label = rows["experiment"] != 2, level if place == 0 else ""
-            dots(axes, heights, rates, COLOURS[number], MARKS[number], label, filled)
+    figure, axes = subplots(height=0.5 * len(rates) + 1.2, width=NARROW)
+    ends = {"value": "share", "low": "model_low", "high": "model_high"}
+    for place, table in enumerate(rates.values()):
+        rows = table[table["level"] == level]
+        heights = place + rows["experiment"].map({1: -0.12, 2: 0.12, 3: 0.0})
+        shares = {name: 100 * rows[column] for name, column in ends.items()}
+        dots(axes, heights, shares, "C0", filled=rows["experiment"] != 2)
     axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes.set_yticks(range(len(tables)), [name for name, _ in tables], fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlabel("tests called significant in models without bias (%)", fontsize=10)
-    axes.set_xlim(-1.5, None)
-    axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.4, 1.0))
+    name_rows(axes, range(len(rates)), rates)
+    axes.set_xlabel("tests called significant (%)", fontsize=10)
     return marked(figure)
 
 
-def calibration_table(tables: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.DataFrame:
+def calibration_table(rates: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
     """Return the numbers of :func:`calibration_figure`."""
-    rows = pandas.concat([table.assign(name=name) for name, table in tables], ignore_index=True)
+    rows = pandas.concat([table.assign(name=name) for name, table in rates.items()])
     over_models = 100 * rows[["model_low", "model_high"]]
     return pandas.DataFrame(
         {
@@ -187,13 +182,6 @@ def calibration_table(tables: Sequence[tuple[str, pandas.DataFrame]]) -> pandas.
             "over models": interval_texts(over_models.set_axis(["low", "high"], axis=1), 0),
         }
     )
-
-
-def share(table: pandas.DataFrame, level: str, experiment: int, column: str | None = None) -> str:
-    """Return a rejection rate with its interval over models, for a sentence."""
-    rows = table[(table["level"] == level) & (table["experiment"] == experiment)]
-    row = rows[rows["units"] == column].iloc[0] if column else rows.iloc[0]
-    return f"{row['share']:.0%} ({row['model_low']:.0%} to {row['model_high']:.0%})"
 
 
 def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns: int = 2):
@@ -255,6 +243,14 @@ def worlds_table(answers: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+def apart_table(worlds: pandas.DataFrame) -> pandas.DataFrame:
+    """Return for each number whose two worlds lie apart, of :func:`worlds_table`."""
+    apart = worlds[worlds["all tests apart"]].groupby("measure")["model"].agg(", ".join)
+    asked = worlds.groupby("measure", sort=False)["model"].nunique().rename("models asked")
+    table = pandas.DataFrame(asked).join(apart.rename("tells the worlds apart for"))
+    return table.fillna("none").reset_index()
+
+
 def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.DataFrame:
     """Return how many planted tests are significant at 5% against each null.
 
@@ -281,64 +277,6 @@ def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.Dat
 
 def _found(p_values: pandas.Series) -> str:
     return f"{(p_values < 0.05).sum()} of {len(p_values)}"
-
-
-def encoder_rejections(random_sets: Sequence) -> pandas.DataFrame:
-    """Return the same calibration of a real text encoder, from random attribute words.
-
-    A second half of the random sets plays tests without any planted meaning; the first half is the
-    null in which the remedy places them.
-
-    Parameters
-    ----------
-    random_sets
-        The second of what :func:`biaslib.studies.text_encoders.against_random` returns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *test*, *level*, *size* (mean absolute effect size of random sets), *permutation* (share of
-        *n_permutation* with p below .05, one-sided), *remedy* (share of *n_remedy*, the second
-        half, that the first half calls significant at 5%, two-sided); of both shares the 95%
-        interval of Clopper and Pearson, such as *remedy_low* and *remedy_high*.
-    """
-    rows = []
-    for random in random_sets:
-        first, second = (np.abs(random.effect_sizes[start::2]) for start in (0, 1))
-        larger = (first[:, None] >= second).sum(axis=0)
-        row = {
-            "test": random.test,
-            "level": random.level,
-            "size": np.abs(random.effect_sizes).mean(),
-        }
-        for name, rejected in {
-            "permutation": np.asarray(random.p_values) < 0.05,
-            "remedy": (1 + larger) / (1 + len(first)) < 0.05,
-        }.items():
-            interval = inference.proportion_interval(int(rejected.sum()), len(rejected))
-            row |= {name: float(rejected.mean()), f"n_{name}": len(rejected)}
-            row |= {f"{name}_low": interval.low, f"{name}_high": interval.high}
-        rows.append(row)
-    return pandas.DataFrame(rows)
-
-
-def encoder_table(judged: pandas.DataFrame) -> pandas.DataFrame:
-    """Return how often tests reject random attribute words in a real encoder, as it is read."""
-    sizes = zip(judged["n_permutation"], judged["n_remedy"], strict=True)
-    return pandas.DataFrame(
-        {
-            "test": judged["test"],
-            "mean |d|": judged["size"],
-            "permutation rejects (%)": _percent(judged, "permutation"),
-            "random words reject (%)": _percent(judged, "remedy"),
-            "sets judged": [f"{one:,} and {other:,}" for one, other in sizes],
-        }
-    )
-
-
-def _percent(rows: pandas.DataFrame, name: str) -> list[str]:
-    parts = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
-    return [f"{100 * a:.1f} ({100 * b:.1f} to {100 * c:.1f})" for a, b, c in parts]
 
 
 def check_rate(answer) -> Check:

@@ -1,13 +1,10 @@
-"""Study 2 where the answer is known: figures, tables and panel."""
-
-from collections.abc import Sequence
+"""Study 2 where the answer is known: figures and tables."""
 
 import numpy as np
 import pandas
 
-from biaslib.display import interval_texts, marked, signed, subplots
-from companion._drawing import Drawing
-from companion._explorer import Panel
+from biaslib.display import interval_texts, marked, subplots
+from companion.planted_measures import NARROW
 from companion.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
@@ -77,6 +74,27 @@ def _draw_apart(axes, apart: pandas.DataFrame, model: str) -> None:
     axes.legend(frameon=False, fontsize=9)
 
 
+def apart_figure(apart: pandas.DataFrame, recovered: pandas.DataFrame):
+    """Draw the sizes of S_L and S_V in worlds planted in one place, and those without any bias.
+
+    Parameters
+    ----------
+    apart
+        Of :func:`plantedworld.studies.study2_masked.kept_apart`.
+    recovered
+        Of :func:`plantedworld.studies.study2_masked.recovery`.
+    """
+    figure, axes = subplots(height=3.6, width=NARROW)
+    _draw_apart(axes, apart, shown_model(recovered["model"].iloc[0], "planted"))
+    nothing = recovered[recovered["dose"] == 0].groupby("level")["spread"].mean()
+    for at, level in enumerate(("S_L", "S_V", "S_L", "S_V")):
+        axes.hlines(nothing[level], at - 0.3, at + 0.3, color="0.4", linestyle="--")
+    axes.set_title("")
+    axes.tick_params(axis="x", labelsize=11.5)
+    axes.legend(frameon=False, fontsize=9, loc="upper center")
+    return marked(figure)
+
+
 def rank_table(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
     """Return the rank correlation with the truth of every source and world."""
     whole = recovered.query("planted_in == 'both' and dose == @dose")
@@ -86,20 +104,15 @@ def rank_table(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame
 
 def beside_plot(beside: pandas.DataFrame, dose: float = 3):
     """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
-
-    from matplotlib.artist import setp
-
-    figure, panels = subplots(2, 2, height=6.4)
+    figure, panels = subplots(2, 2, height=5.0, width=NARROW)
     whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
     for axes, level in zip(panels.flat, SHOWN_LEVELS, strict=True):
         rows = whole[whole["level"] == level]
-        axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3.5, alpha=0.5)
-        reach = 1.08 * max(rows[["oracle", "value"]].abs().max().max(), 0.1)
-        axes.plot([-reach, reach], [-reach, reach], color="0.3", linestyle="--", linewidth=1)
-        axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
-        axes.set_title(f"B of {symbol(level)}", fontsize=10, parse_math=True)
-    setp(panels[-1], xlabel="oracle")
-    setp(panels[:, 0], ylabel=shown_model(beside["model"].iloc[0], "planted"))
+        axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3, alpha=0.5)
+        axes.axline((0, 0), slope=1, color="0.3", linestyle="--", linewidth=1)
+        axes.set_title(f"B of {symbol(level)}", fontsize=11.5, parse_math=True)
+    figure.supxlabel("perfect model", fontsize=10)
+    figure.supylabel(shown_model(beside["model"].iloc[0], "planted"), fontsize=10)
     return marked(figure)
 
 
@@ -145,86 +158,6 @@ def recovery_table(found: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
-def named_table(found: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how often another entity is named, by what was asked: one row a share.
-
-    Shares of fewer than two things are left out.
-    """
-    rows = [table.assign(asked=name) for name, table in found.items()]
-    table = pandas.concat(rows, ignore_index=True)
-    table = table[table["n"] > 1].reset_index(drop=True)
-    return pandas.DataFrame(
-        {
-            "asked": table["asked"],
-            "share": table["statistic"],
-            "count": [f"{c} of {n}" for c, n in zip(table["count"], table["n"], strict=True)],
-            "value": table["value"],
-            "95% interval": interval_texts(table),
-        }
-    )
-
-
-def blind_table(beside: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
-    """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
-
-    Parameters
-    ----------
-    beside
-        Of :func:`plantedworld.studies.study2_masked.over_worlds`.
-    dose
-        Of its rows.
-    """
-    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
-    wide = whole.pivot_table(index=["seed", "test"], columns="level", values=["value", "oracle"])
-    own, exact = wide["value"], wide["oracle"]["S_V"]
-    ranks: dict[str, list] = {"S_L, no image": [], "S_V, given S_L without an image": []}
-    for _, truth in exact.groupby(level="seed"):
-        scores = own.loc[truth.index]
-        without, partial = ranks.values()
-        without.append(scores["S_L, no image"].corr(truth, method="spearman"))
-        partial.append(partial_rank(scores["S_V"], truth, scores["S_L, no image"]))
-    means = pandas.DataFrame([mean_over_seeds(each) for each in ranks.values()])
-    columns = {"score": list(ranks), "rank correlation": means["mean"]}
-    columns |= {"95% interval": interval_texts(means), "worlds": means["n"]}
-    return pandas.DataFrame(columns)
-
-
-def dose_plot(recovered: pandas.DataFrame):
-    """Draw how large the bias scores are at each dose: checkpoints, and the oracle's line."""
-    whole = recovered[recovered["planted_in"] == "both"]
-    figure, panels = subplots(1, len(SHOWN_LEVELS), height=3.1, sharey=True)
-    for axes, level in zip(panels, SHOWN_LEVELS, strict=True):
-        rows = whole[whole["level"] == level]
-        exact = rows.groupby("dose")["oracle spread"].mean()
-        axes.plot(exact.index, exact, "D-", color="C1", mfc="none", label="oracle")
-        axes.plot(rows["dose"], rows["spread"], "o", color="C0", alpha=0.7, label="models")
-        axes.set_title(symbol(level), fontsize=9.5, parse_math=True)
-        axes.set(xlabel="dose", xticks=sorted(whole["dose"].unique()))
-    panels[0].set_ylabel("root mean square of B")
-    panels[0].legend(frameon=False, fontsize=9)
-    return marked(figure)
-
-
-def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
-    """Return sizes, rank correlations and slopes by score and dose: means over seeds."""
-    whole = recovered[recovered["planted_in"] == "both"]
-    columns = ["spread", "oracle spread", "rank", "slope", "planted rank", "signs"]
-    means = whole.groupby(["level", "dose"], sort=False)[columns].mean()
-    seeds = whole.groupby(["level", "dose"], sort=False).size().rename("seeds")
-    names = {
-        "level": "score",
-        "spread": "size of B",
-        "oracle spread": "size of the oracle's",
-        "rank": "rank correlation with the oracle",
-        "slope": "slope on the oracle",
-        "planted rank": "rank correlation with what was planted",
-        "signs": "sign right",
-    }
-    table = means.join(seeds).reset_index()
-    doses = table["dose"].map("{:g}".format)
-    return table.assign(dose=doses).rename(columns=names)
-
-
 def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
     """Return sizes of S_L and S_V in worlds planted in one place."""
     return pandas.DataFrame(
@@ -241,76 +174,40 @@ def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
-def panel(beside: pandas.DataFrame, entities: Sequence[str]) -> Panel:
-    """Return a panel: for an entity and a score, the truth and the models at every dose."""
-    whole = beside[(beside["planted_in"] == "both") & beside["test"].isin(list(entities))]
-    reach = float(np.ceil(whole[["value", "oracle", "planted"]].abs().max().max()))
-    cases = {
-        (entity, level): _drawing(
-            whole[(whole["test"] == entity) & (whole["level"] == level)], entity, level, reach
-        )
-        for entity in entities
-        for level in SHOWN_LEVELS
+def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
+    """Return sizes, rank correlations and slopes by score and dose: means over seeds."""
+    names = {
+        "spread": "size of B",
+        "oracle spread": "size of the oracle's",
+        "rank": "rank correlation",
+        "slope": "slope",
+        "signs": "sign right",
     }
-    choices = {"Entity": list(entities), "Score": list(SHOWN_LEVELS)}
-    return Panel("An entity and its true score", choices, cases, without_script=WITHOUT_SCRIPT)
+    whole = recovered[recovered["planted_in"] == "both"]
+    means = whole.groupby(["level", "dose"], sort=False)[list(names)].mean().reset_index()
+    doses = means["dose"].map("{:g}".format)
+    return means.assign(dose=doses).rename(columns={"level": "score"} | names)
 
 
-WITHOUT_SCRIPT = (
-    "This panel needs JavaScript; of its numbers, the table below the first figure of this page "
-    "holds those of dose 3 and seed 0."
-)
-"""What stands in the place of the panel where no script runs."""
+def blind_table(beside: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:
+    """Return how well the score without a picture, and S_V given that, rank the truth of S_V.
 
-
-def _drawing(rows: pandas.DataFrame, entity: str, level: str, reach: float) -> Drawing:
-    marks, seeds = [], sorted(rows["seed"].unique())
-    for at, seed in enumerate(seeds):
-        part = rows[rows["seed"] == seed].sort_values("dose")
-        x, aside = part["dose"].tolist(), 0.06 * (at - (len(seeds) - 1) / 2)
-        marks += [
-            {"kind": "line", "x": x, "y": _round(part["planted"]), "dashed": True,
-             "label": f"planted, seed {seed}", "group": at},
-            {"kind": "line", "x": x, "y": _round(part["oracle"]),
-             "label": f"oracle, seed {seed}", "group": at},
-            {"kind": "dots", "x": (part["dose"] + aside).tolist(), "y": _round(part["value"]),
-             "label": f"model, seed {seed}", "group": at},
-        ]  # fmt: skip
-    table = pandas.DataFrame(
-        {
-            "dose": rows["dose"],
-            "seed": rows["seed"],
-            "planted": rows["planted"].round(2),
-            "oracle": rows["oracle"].round(2),
-            "model": rows["value"].round(2),
-        }
-    ).sort_values(["dose", "seed"], ignore_index=True)
-    return Drawing(
-        _panel_sentence(rows, entity, level),
-        marks,
-        "dose",
-        f"B of {level}",
-        (-0.2, float(rows["dose"].max()) + 0.2),
-        (-reach, reach),
-        f"For each seed a line of the oracle's B and a dashed one of what was planted on {entity}, "
-        "by dose, with a dot for each trained model.",
-        table,
-        note="planted world",
-        x_ticks={float(dose): f"{dose:g}" for dose in sorted(rows["dose"].unique())},
-    )
-
-
-def _panel_sentence(rows: pandas.DataFrame, entity: str, level: str) -> str:
-    top = rows[rows["dose"] == rows["dose"].max()]
-    first = top.sort_values("seed").iloc[0]
-    zero = rows.loc[rows["dose"] == 0, "value"].abs()
-    floor = f" Without any bias, up to {zero.max():.2f} in size." if len(zero) else ""
-    return (
-        f"{entity}, B of {level} at dose {first['dose']:g}, seed {first['seed']}: planted "
-        f"{signed(first['planted'])}, oracle {signed(first['oracle'])}, model "
-        f"{signed(first['value'])}.{floor}"
-    )
-
-
-def _round(values: pandas.Series) -> list[float]:
-    return [round(float(value), 3) + 0.0 for value in values]
+    Parameters
+    ----------
+    beside
+        Of :func:`plantedworld.studies.study2_masked.over_worlds`.
+    dose
+        Of its rows.
+    """
+    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
+    without, partial = [], []
+    for _, rows in whole.groupby("seed"):
+        own = rows.pivot(index="test", columns="level", values="value")
+        truth = rows[rows["level"] == "S_V"].set_index("test")["oracle"].loc[own.index]
+        blind = own["S_L, no image"]
+        without.append(blind.corr(truth, method="spearman"))
+        partial.append(partial_rank(own["S_V"], truth, blind))
+    means = pandas.DataFrame([mean_over_seeds(without), mean_over_seeds(partial)])
+    scores = ["S_L, no image", "S_V, given S_L without an image"]
+    columns = {"score": scores, "rank correlation": means["mean"]}
+    return pandas.DataFrame(columns | {"95% interval": interval_texts(means), "worlds": means["n"]})

@@ -6,6 +6,7 @@ import pandas
 from biaslib.display import interval_text, marked, subplots
 from biaslib.inference import rank_correlation_interval
 from companion._check import Check, judge_function
+from companion.planted_measures import NARROW
 
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
@@ -32,76 +33,49 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
                     "share with the right sign": (planted[name] * planted["truth"] > 0).mean(),
                     "words without": len(nothing),
                     "largest size among those": nothing[name].abs().max(),
+                    "which exceeds": (planted[name].abs() < nothing[name].abs().max()).mean(),
                 }
             )
     return pandas.DataFrame(rows)
 
 
-FEW = 30
-FEW_CROSSES = {"color": "0.1", "s": 36, "linewidths": 1.3, "zorder": 3}
-MANY_CROSSES = {"color": "C1", "s": 9, "linewidths": 0.6, "alpha": 0.6}
-"""How words on which nothing is planted are drawn: so that few are seen, and many can be told
-apart.
-
-:meta hide-value:
-"""
-
-
 def truth_figure(known: pandas.DataFrame):
-    """Draw C-ASC against what is planted, a dot a word: oracle and tiny-CLIP, a row a facet."""
-    facets = list(dict.fromkeys(zip(known["facet"], known["group"], strict=True)))
-    figure, axes = subplots(
-        len(facets), 2, height=2.6 * len(facets), sharex="row", sharey="row", squeeze=False
-    )
-    for line, (facet, group) in zip(axes, facets, strict=True):
-        rows = known[known["facet"] == facet]
-        for axis, name in zip(line, ("oracle", "model"), strict=True):
-            planted, nothing = rows[rows["planted"]], rows[~rows["planted"]]
-            axis.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
-            crosses = FEW_CROSSES if len(nothing) < FEW else MANY_CROSSES
-            axis.scatter(nothing["truth"], nothing[name], marker="x", **crosses)
-            axis.axhline(0, color="0.6", linewidth=1)
-            axis.axvline(0, color="0.6", linewidth=1)
-        line[0].set_ylabel(f"C-ASC of {group}")
-        side = {"gender": "woman to man", "tone": "tone 5 to tone 1"}[facet]
-        for axis in line:
-            axis.set_xlabel(f"planted log ratio, {side}")
-    axes[0, 0].set_title("oracle", fontsize=10)
-    axes[0, 1].set_title("tiny-CLIP", fontsize=10)
+    """Draw C-ASC against what is planted, a dot a word: the perfect model above tiny-CLIP."""
+    facet, group = known[["facet", "group"]].iloc[0]
+    side = {"gender": "woman to man", "tone": "tone 5 to tone 1"}[facet]
+    figure, panels = subplots(2, 1, height=5.2, width=NARROW, sharex=True, sharey=True)
+    planted, nothing = known[known["planted"]], known[~known["planted"]]
+    crosses = {"marker": "x", "color": "C1", "s": 14, "linewidths": 0.9, "zorder": 3}
+    for axes, name, title in zip(panels, ("oracle", "model"), TITLES, strict=True):
+        axes.scatter(planted["truth"], planted[name], s=12, alpha=0.6, color="C0")
+        axes.scatter(nothing["truth"], nothing[name], **crosses)
+        axes.axhline(0, color="0.6", linewidth=1)
+        axes.axvline(0, color="0.6", linewidth=1)
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.set_ylabel(f"C-ASC of {group}")
+    panels[1].set_xlabel(f"planted log ratio, {side}")
     return marked(figure)
 
 
-def units_table(tables: dict[float, pandas.DataFrame]) -> pandas.DataFrame:
-    """Return how many tests of gender reject, by dose and by unit.
+TITLES = ("perfect model", "tiny-CLIP")
+MARKS = (("o", "0.45"), ("D", "C1"))
+
+
+def units_figure(tables: dict[float, pandas.DataFrame]):
+    """Draw how many words are significant after correction, by unit: a mark a dose.
 
     Parameters
     ----------
     tables
         By dose, as of :func:`plantedworld.studies.study3_clip_audit.by_unit`.
     """
-    rows = pandas.concat(part.assign(dose=each) for each, part in tables.items())
-    return pandas.DataFrame(
-        {
-            "dose": rows["dose"],
-            "unit": rows["unit"],
-            "units": rows["n"],
-            "words": rows["tests"],
-            "p below .05": rows["uncorrected"],
-            "after correction (Benjamini–Yekutieli)": rows["corrected"],
-        }
-    )
-
-
-def halves_figure(tables: dict[float, pandas.DataFrame]):
-    """Draw C-ASC from one half of the outlines against the other, a panel a dose."""
-    figure, axes = subplots(1, len(tables), height=3.1, sharex=True, sharey=True)
-    for axis, (dose, rows) in zip(axes, tables.items(), strict=True):
-        axis.scatter(rows["first"], rows["second"], s=9, alpha=0.5)
-        axis.axhline(0, color="0.6", linewidth=1)
-        axis.axvline(0, color="0.6", linewidth=1)
-        axis.set_title(f"dose {dose:g}", fontsize=10)
-        axis.set_xlabel("C-ASC of women, two outlines")
-    axes[0].set_ylabel("two other outlines")
+    figure, axes = subplots(height=2.6, width=NARROW)
+    for (dose, rows), (mark, colour) in zip(tables.items(), MARKS, strict=True):
+        axes.plot(rows["corrected"], rows["unit"], mark, color=colour, ms=8, label=f"dose {dose:g}")
+        for place, n in enumerate(rows["corrected"]):
+            axes.annotate(f"{n}", (n, place), (0, 8), textcoords="offset points", ha="center")
+    axes.set(xlabel="significant words", xlim=(-20, None), ylim=(2.4, -0.6))
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
     return marked(figure)
 
 
@@ -145,15 +119,15 @@ def _log_odds(shares: pandas.Series, n: pandas.Series) -> pandas.Series:
 def mechanism_figure(table: pandas.DataFrame):
     """Draw pronouns in the training captions against C-ASC, a panel a dose, a dot a word."""
     doses = table["dose"].unique()
-    figure, axes = subplots(1, len(doses), height=3, sharex=True, sharey=True)
-    for axis, dose in zip(axes, doses, strict=True):
+    figure, panels = subplots(len(doses), 1, height=6.0, width=NARROW, sharex=True, sharey=True)
+    for axes, dose in zip(panels, doses, strict=True):
         rows = table[(table["dose"] == dose) & (table["n"] > 0)]
-        axis.scatter(_log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
-        axis.axhline(0, color="0.6", linewidth=1)
-        axis.axvline(0, color="0.6", linewidth=1)
-        axis.set_title(f"dose {dose:g}", fontsize=10)
-    axes[0].set_ylabel("C-ASC of women")
-    axes[len(doses) // 2].set_xlabel("log-odds of women's pronouns in the training captions")
+        axes.scatter(_log_odds(rows["share"], rows["n"]), rows["c_asc"], s=9, alpha=0.5)
+        axes.axhline(0, color="0.6", linewidth=1)
+        axes.axvline(0, color="0.6", linewidth=1)
+        axes.set_title(f"dose {dose:g}", fontsize=10, loc="left")
+    panels[len(doses) // 2].set_ylabel("C-ASC of women")
+    panels[-1].set_xlabel("log-odds of women's pronouns")
     return marked(figure)
 
 

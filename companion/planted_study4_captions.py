@@ -1,22 +1,16 @@
-"""Study 4 where the answer is known: figures, tables and panel."""
+"""Study 4 where the answer is known: figures and tables."""
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import pandas
 
-import plantedworld
-from biaslib import models
 from biaslib.display import dots, interval_text, marked, signed, subplots
 from biaslib.metrics import caption_selection
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge, judge_list
-from companion._drawing import Drawing, picture
-from companion._explorer import Panel
-from companion.study4_captions import score_cell, shift_cell, tiny_name
-from plantedworld.inputs import study4_captions as planted
-from plantedworld.studies import study4_captions as worlds
+from companion.planted_measures import NARROW, name_rows
+from companion.study4_captions import score_cell, shift_cell
 
 LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}
 """What tells the right caption, by category."""
@@ -61,37 +55,21 @@ def choice_table(given: study.Inputs, row: int, logits: np.ndarray) -> pandas.Da
     )
 
 
-def visibility_figure(verdict: pandas.DataFrame):
-    """Draw vlbs against how opaque the object is, a panel a model, dose 0 and dose 3.
+def rise_figure(verdict: pandas.DataFrame):
+    """Draw vlbs of models without bias and of dose 3: a row a model.
 
-    Around dose 0 the noise floor; at dose 3 the interval of the rise; dotted, the opacity of the
-    target.
+    Around the former the noise floor; at dose 3 the interval of the rise.
     """
-    names = list(dict.fromkeys(verdict["model"]))
-    n_rows = -(-len(names) // 4)
-    figure, axes = subplots(
-        n_rows, 4, height=0.5 + 2.1 * n_rows, sharex=True, sharey=True, squeeze=False
-    )
-    colour = "C1"
-    for axis, name in zip(axes.flat, names, strict=False):
-        rows = verdict[verdict["model"] == name].sort_values("opacity")
-        at, zero, floor = (rows[each] for each in ("opacity", "vlbs at dose 0", "floor"))
-        axis.fill_between(at, zero - floor, zero + floor, color="0.85", label="noise floor")
-        axis.plot(at, zero, "o-", color="0.45", markersize=4, label="without bias")
-        axis.vlines(at, zero + rows["low"], zero + rows["high"], color=colour)
-        axis.plot(at, rows["vlbs"], "D-", color=colour, markersize=4, label="planted bias")
-        axis.axvline(worlds.TARGET_OPACITY, color="0.5", linewidth=1, linestyle=":")
-        axis.set(ylim=(-4, 104), yticks=(0, 50, 100))
-        if not rows["looks"].iloc[0]:
-            axis.text(
-                0.5, 0.05, "reads captions only", transform=axis.transAxes, ha="center", fontsize=8
-            )
-        axis.set_title(name.replace(", ", ",\n"), fontsize=8)
-    for axis in list(axes.flat)[len(names) :]:
-        axis.axis("off")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    figure.supxlabel("opacity of the object", fontsize=10)
-    figure.supylabel("vlbs, per cent", fontsize=10)
+    rows = verdict.reset_index(drop=True)
+    figure, axes = subplots(height=0.45 * len(rows) + 1.2, width=NARROW)
+    zero, floor = rows["vlbs at dose 0"], rows["floor"]
+    axes.barh(rows.index, 2 * floor, left=zero - floor, color="0.85", label="noise floor")
+    axes.plot(zero, rows.index, "o", color="0.45", label="without bias")
+    ends = {"value": rows["vlbs"], "low": zero + rows["low"], "high": zero + rows["high"]}
+    dots(axes, rows.index, ends, "C1", "D", "planted bias")
+    name_rows(axes, rows.index, rows["model"])
+    axes.set_xlabel("vlbs, per cent")
+    axes.legend(frameon=False, fontsize=9)
     return marked(figure)
 
 
@@ -99,16 +77,36 @@ def chosen_figure(summary: pandas.DataFrame):
     """Draw how often shifts are above 0 without bias: on all such images, and on the chosen."""
     rows = summary[(summary["statistic"] == "% positive") & (summary["dose"] == 0)]
     names = list(dict.fromkeys(rows["model"]))
-    figure, axes = subplots(1, 2, height=1.1 + 0.34 * len(names), sharey=True)
+    figure, panels = subplots(2, 1, height=1.4 + 0.75 * len(names), width=NARROW, sharex=True)
     marks = (("anti", "all such images", "o", "0.45"), ("paper", "stereotype chosen", "D", "C1"))
-    for axis, test in zip(axes, ("lmss", "vlss"), strict=True):
+    for axes, test in zip(panels, ("lmss", "vlss"), strict=True):
         for shift, (level, label, mark, colour) in zip((-0.13, 0.13), marks, strict=True):
             part = rows[(rows["test"] == test) & (rows["level"] == level)].set_index("model")
-            dots(axis, np.arange(len(names)) + shift, part.reindex(names), colour, mark, label)
-        axis.axvline(50, color="0.5", linewidth=1, linestyle=":")
-        axis.set(xlim=(-4, 104), xticks=(0, 50, 100), title=f"{test} above 0")
-        axis.set_xlabel("per cent of images", fontsize=10)
-    return _with_names(figure, axes, names)
+            dots(axes, np.arange(len(names)) + shift, part.reindex(names), colour, mark, label)
+        axes.axvline(50, color="0.5", linewidth=1, linestyle=":")
+        name_rows(axes, range(len(names)), names)
+        axes.set_title(f"{test} above 0", fontsize=10, loc="left")
+    panels[1].set_xlabel("per cent of images", fontsize=10)
+    panels[1].legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.3, -0.25))
+    return marked(figure)
+
+
+def modality_figure(table: pandas.DataFrame):
+    """Draw lmss and vlss of the two perfect models by where the stereotype was planted."""
+    names = [name for name in dict.fromkeys(table["model"]) if name.startswith("oracle")]
+    figure, panels = subplots(len(names), 1, height=4.6, width=NARROW, sharex=True, sharey=True)
+    for axes, name in zip(panels, names, strict=True):
+        for shift, test, colour in ((-0.1, "lmss", "C0"), (0.1, "vlss", "C1")):
+            rows = table[(table["model"] == name) & (table["test"] == test)]
+            rows = rows.set_index("planted in").loc[list(PLACES)]
+            at = np.arange(len(PLACES)) + shift
+            dots(axes, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
+        axes.axhline(0, color="0.5", linewidth=1)
+        axes.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=9)
+        axes.set_title(name.replace("oracle", "perfect model"), fontsize=10, loc="left")
+        axes.set_ylabel("mean shift (log)", fontsize=10)
+    panels[0].legend(frameon=False, fontsize=9)
+    return marked(figure)
 
 
 def _with_names(figure, axes, names: list[str]):
@@ -170,51 +168,21 @@ def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the verdict for the reader, which is given at the opacity of the target only."""
-    order = {name: at for at, name in enumerate(dict.fromkeys(verdict["model"]))}
-    verdict = verdict.assign(at=verdict["model"].map(order)).sort_values(["opacity", "at"])
-    table = verdict.drop(columns="at").rename(columns={"looks": "reads the picture"})
-    table = table.assign(
-        rise=[
-            f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
-            for _, row in verdict.iterrows()
-        ],
-        opacity=[f"{each:g}" for each in verdict["opacity"]],
-        reached=[
-            each if opacity == worlds.TARGET_OPACITY else None
-            for each, opacity in zip(verdict["reached"], verdict["opacity"], strict=True)
-        ],
-    ).drop(columns=["low", "high"])
+    """Return the verdict for the reader."""
+    table = (
+        verdict.rename(columns={"looks": "reads the picture"})
+        .assign(
+            rise=[
+                f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
+                for _, row in verdict.iterrows()
+            ],
+            opacity=[f"{each:g}" for each in verdict["opacity"]],
+        )
+        .drop(columns=["low", "high"])
+    )
     names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
     names |= {"n": "pictures"}
     return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})
-
-
-def modality_figure(table: pandas.DataFrame):
-    """Draw lmss and vlss by where the stereotype was planted, a panel a model."""
-    kept = _in_all_places(table)
-    names = list(dict.fromkeys(kept["model"]))
-    n_rows = -(-len(names) // 3)
-    figure, axes = subplots(n_rows, 3, height=0.7 + 1.9 * n_rows, sharey=True, squeeze=False)
-    for axis, name in zip(axes.flat, names, strict=False):
-        for shift, test, colour in ((-0.12, "lmss", "C0"), (0.12, "vlss", "C1")):
-            rows = kept[(kept["model"] == name) & (kept["test"] == test)].set_index("planted in")
-            rows = rows.loc[list(PLACES)]
-            at = np.arange(len(PLACES)) + shift
-            dots(axis, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
-        axis.axhline(0, color="0.5", linewidth=1)
-        axis.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=8)
-        axis.set_title(name, fontsize=8.5)
-    for axis in list(axes.flat)[len(names) :]:
-        axis.axis("off")
-    axes[0, 0].legend(frameon=False, fontsize=8)
-    figure.supylabel("mean shift, natural logarithm", fontsize=10)
-    return marked(figure)
-
-
-def _in_all_places(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the rows of models that were trained in all of the worlds."""
-    return table.groupby("model", sort=False).filter(lambda rows: len(rows) >= 2 * len(PLACES))
 
 
 def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -228,138 +196,6 @@ def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:
             "n": table["n"],
         }
     )
-
-
-def chooser(seed: int = 0, dose: float = 3, n: int = 4) -> Panel:
-    """Return the panel: three captions and their probabilities, made neutral or not."""
-    given = worlds.choices(seed, 8, "visible")
-    rows = _chosen_scenes(given, n)
-    ways = [*worlds.shipped_ways(dose, seed), planted.ORACLE]
-    names = {row: f"{at + 1}: {_scene_name(given, row)}" for at, row in enumerate(rows)}
-    found = {tiny_name(way.label): cases(way, given, rows, dose, seed) for way in ways}
-    drawn = plantedworld.draw(given.images.frame.iloc[list(rows)])
-    shown = dict(zip(rows, drawn, strict=True))
-    said, seen = {"named": "the group is named", "neutral": "neutral"}, ("shown", "white")
-    drawings = {
-        (label, names[row], said[words], look): _bars(
-            given, row, words, look, label, of, shown[row]
-        )
-        for label, of in found.items()
-        for row in rows
-        for words in said
-        for look in seen
-    }
-    choices = {
-        "Model": list(found),
-        "Scene": list(names.values()),
-        "Captions": list(said.values()),
-        "Picture": list(seen),
-    }
-    return Panel("Which caption is chosen?", choices, drawings)
-
-
-def cases(
-    way: study.ModelHead, given: study.Inputs, rows: Sequence[int], dose: float, seed: int
-) -> dict[tuple[int, str, str], np.ndarray]:
-    """Return three probabilities by scene, captions (named, neutral) and picture (shown, white).
-
-    The softmax of all three captions; beside neutral ones the irrelevant one is neutral too.
-    """
-    part = given.part(rows)
-    model = models.load(way.planted, profile="planted", dose=dose, seed=seed)
-    scale = getattr(model, "scale", 1.0) if way.head != "matching" else 1.0
-    pictures = {"shown": part.images, "white": given.white.part([0] * len(rows))}
-    shares = {}
-    for said, (seen, images) in itertools.product(("named", "neutral"), pictures.items()):
-        scores = study.caption_scores(model, way.head, images, captions_of(given, rows, said))
-        probabilities = caption_selection.caption_probabilities(scores, scale)
-        shares |= {(row, said, seen): p for row, p in zip(rows, probabilities, strict=True)}
-    return shares
-
-
-def captions_of(given: study.Inputs, rows: Sequence[int], said: str = "named") -> list[list[str]]:
-    """Return the three captions of scenes: as they are, or ``neutral``, which name no group.
-
-    Examples
-    --------
-    >>> captions_of(worlds.choices(0, 2), [0], "neutral")[0][2].startswith("the person is")
-    True
-    """
-    table = given.table.iloc[list(rows)]
-    if said == "named":
-        return table[study.CAPTIONS].to_numpy().tolist()
-    irrelevant = table["irrelevant"].map(_neutral)
-    return table[study.NEUTRAL].assign(irrelevant=irrelevant).to_numpy().tolist()
-
-
-def _neutral(caption: str) -> str:
-    """Return a caption about a person without the group; about a thing, as it is."""
-    reading = plantedworld.read(caption)[0]
-    if not reading.agent:
-        return caption
-    return plantedworld.frames()[reading.frame].write(reading.content, "person")
-
-
-def _chosen_scenes(given: study.Inputs, n: int) -> list[int]:
-    """Return anti-stereotypical scenes, taking the categories in turn."""
-    places = pandas.Series(np.flatnonzero(given.anti))
-    category = given.table["category"].to_numpy()[places]
-    turn = places.groupby(category).cumcount()
-    return places.iloc[np.lexsort((category, turn))].head(n).tolist()
-
-
-def _scene_name(given: study.Inputs, row: int) -> str:
-    found = given.table.iloc[row]
-    return f"{found['target']}, {found['anti-stereotype word']}"
-
-
-AS_GOOD_AS_TIED = 0.01
-"""Two probabilities that lie closer together are read as a tie."""
-
-
-def _bars(given, row: int, words: str, look: str, label: str, of: dict, shown) -> Drawing:
-    texts = captions_of(given, [row], words)[0]
-    now, start = of[row, words, look], of[row, "named", "shown"]
-    parts = [
-        f"“{text}” ({kind}) {share:.2f}"
-        for text, kind, share in zip(texts, study.CAPTIONS, now, strict=True)
-    ]
-    who = "The oracle" if label == "oracle" else label
-    sentence = f"{who} gives {', '.join(parts)}; {_picked(now)}."
-    if now is not start:
-        sentence += (
-            " Compared with captions that name the group and with the picture shown, the "
-            f"stereotype's probability has moved by {signed(now[0] - start[0])}."
-        )
-    bars = {"kind": "bars", "x": [0, 1, 2], "y": now, "label": "now", "group": 0, "width": 0.5}
-    before = {"kind": "dots", "x": [0, 1, 2], "y": start, "label": "named, with picture"}
-    image = shown if look == "shown" else plantedworld.white()
-    seen = "the picture" if look == "shown" else "a white one"
-    return Drawing(
-        sentence,
-        [bars, before | {"group": 1}],
-        "caption",
-        "probability of the three",
-        (-0.5, 2.5),
-        (0, 1),
-        "Three bars, one a caption, and a dot for the group named with its picture shown.",
-        table=pandas.DataFrame(
-            {"caption": texts, "probability": now, "named, with picture": start}
-        ).round(2),
-        images=[picture(image, f"Planted world, {seen}")],
-        note="planted world",
-        x_ticks={0.0: "stereotype", 1.0: "anti-stereotype", 2.0: "irrelevant"},
-    )
-
-
-def _picked(shares: np.ndarray) -> str:
-    """Return what was picked, or that the two highest are as good as tied."""
-    second, first = np.argsort(shares)[-2:]
-    if shares[first] - shares[second] < AS_GOOD_AS_TIED:
-        names = sorted((first, second))
-        tied = " and the ".join(study.CAPTIONS[each] for each in names)
-        return f"the {tied} are as good as tied, which is no pick"
-    return f"it picks the {study.CAPTIONS[first]}"
 
 
 # Exercises

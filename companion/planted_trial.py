@@ -5,6 +5,7 @@ import pandas
 
 from biaslib.display import dots, interval_texts, marked, signed, subplots
 from companion.planted_measures import MODELS as NAMES
+from companion.planted_measures import NARROW, name_rows
 
 MODELS = NAMES | {
     "vl_bert": "tiny-VL-BERT",
@@ -12,15 +13,6 @@ MODELS = NAMES | {
     "vilbert": "tiny-ViLBERT",
     "lxmert": "tiny-LXMERT",
 }
-STAND_IN_MARKS = {
-    "signs alone": "x",
-    "label alone": "+",
-    "another world": "^",
-    "no bias": "s",
-    "no picture": "D",
-    "groups dealt anew": "v",
-}
-"""Stand-ins that are drawn beside the scores, and how. The others are scores turned round."""
 
 
 def row_name(row) -> str:
@@ -28,50 +20,29 @@ def row_name(row) -> str:
     return f"{row.measure}, {MODELS[row.model]}"
 
 
-def _row_names(table: pandas.DataFrame) -> list[str]:
-    return [f"{row_name(row)}, dose {row.dose:g}" for row in table.itertuples()]
-
-
-def figure(judged: pandas.DataFrame, beside: pandas.DataFrame):
-    """Draw ranks within signs and slopes, with bounds and stand-ins: a row a measure and dose.
+def figure(judged: pandas.DataFrame, dose: float = 3):
+    """Draw what was found of order and of size, and where the whole interval has to lie.
 
     Parameters
     ----------
     judged
         The *verdicts* of :func:`plantedworld.trial.judged`.
-    beside
-        The *stand_ins* of :func:`plantedworld.trial.judged`.
+    dose
+        Of its rows.
     """
-    statistics = ["rank within signs", "slope"]
-    rows = judged[judged["statistic"].isin(statistics)]
-    names = list(dict.fromkeys(_row_names(rows)))
-    figure, panels = subplots(1, 2, height=0.42 * len(names) + 1.7, sharey=True)
-    for axes, statistic in zip(panels, statistics, strict=True):
-        drawn, others = (table[table["statistic"] == statistic] for table in (rows, beside))
-        _draw_targets(axes, drawn, others, {name: at for at, name in enumerate(names)})
-        axes.set_title(statistic, fontsize=10)
-    panels[0].set_yticks(range(len(names)), names, fontsize=9)
-    panels[0].invert_yaxis()
-    handles, labels = panels[0].get_legend_handles_labels()
-    place = {"loc": "outside lower center", "ncols": 4}
-    figure.legend(handles, labels, frameon=False, fontsize=8.5, **place)
+    titles = {"rank within signs": "Order within words of one sign", "slope": "Size (slope)"}
+    drawn = judged[judged["dose"] == dose].assign(value=lambda rows: rows["mean"])
+    sizes = [(drawn["statistic"] == name).sum() for name in titles]
+    figure, panels = subplots(2, 1, height=6.4, width=NARROW, height_ratios=sizes)
+    for axes, (statistic, title) in zip(panels, titles.items(), strict=True):
+        rows = drawn[drawn["statistic"] == statistic]
+        at, right = np.arange(len(rows)), rows["most"].where(np.isfinite(rows["most"]), 1.0)
+        axes.barh(at, right - rows["least"], left=rows["least"], color="C2", alpha=0.3)
+        dots(axes, at, rows, "C0", filled=rows["reached"])
+        name_rows(axes, at, [row_name(row) for row in rows.itertuples()])
+        axes.set(xlim=(0, None))
+        axes.set_title(title, fontsize=10, loc="left")
     return marked(figure)
-
-
-def _draw_targets(axes, rows: pandas.DataFrame, others: pandas.DataFrame, places: dict) -> None:
-    """Draw one statistic: where its targets lie, what was found, and the stand-ins."""
-    reach = pandas.concat([rows[each] for each in ("low", "high", "least", "most")])
-    right = reach[np.isfinite(reach)].max() + 0.1
-    at = [places[name] for name in _row_names(rows)]
-    width = rows["most"].clip(upper=right) - rows["least"]
-    axes.barh(at, width, left=rows["least"], color="C2", alpha=0.3)
-    dots(axes, at, rows.assign(value=rows["mean"]), "C0", label="the models")
-    for name, mark in STAND_IN_MARKS.items():
-        kept = others[others["scores"] == name]
-        at = [places[each] for each in _row_names(kept)]
-        look = {"color": "0.35", "markerfacecolor": "none", "markersize": 5, "linestyle": ""}
-        axes.plot(kept["mean"], at, mark, label=name, **look)
-    axes.axvline(0, color="0.4", linewidth=1)
 
 
 def verdict_table(judged: pandas.DataFrame, risen: pandas.DataFrame) -> pandas.DataFrame:
@@ -108,51 +79,3 @@ def asked(row) -> str:
     if np.isinf(row.most):
         return f"{row.least:g} or more"
     return f"{row.least:g} to {row.most:g}"
-
-
-def attack_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the *attacks* of :func:`plantedworld.trial.judged` as they shall be read."""
-    return found.rename(
-        columns={
-            "claims": "claims of a recovery",
-            "models": "dosed models, by measure",
-            "called unbiased": "called without bias",
-        }
-    )
-
-
-def unbiased_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the *without_bias* of :func:`plantedworld.trial.judged` as they shall be read."""
-    return pandas.DataFrame(
-        {
-            "measure": found["measure"] + ", " + found["model"].map(MODELS),
-            "dose": found["dose"].astype(int),
-            "slope on the log-odds of dose 1": found["mean"],
-            "90% interval": interval_texts(found, 3),
-            "size of scores, upper end": found["size"],
-            "positive control, lower end": found["control"],
-            "worlds": found["n"],
-            "shown to be without bias": np.where(found["shown"], "yes", "no"),
-        }
-    )
-
-
-def null_table(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the *nulls* of :func:`plantedworld.trial.judged` as they shall be read."""
-    return pandas.DataFrame(
-        {
-            "measure": found["measure"],
-            "model": found["model"].map(MODELS),
-            "at dose 0": found["share"].map(SHARES),
-            "mean": found["mean"],
-            "95% interval": interval_texts(found),
-            "worlds": found["n"],
-        }
-    )
-
-
-SHARES = {
-    "with the sample": "correlation with the model's own corpus",
-    "rejected by portraits": "share of words with p < .05, portraits as units",
-    "rejected by drawings": "share of words with p < .05, drawings as units",
-}

@@ -10,7 +10,6 @@ import pandas
 from biaslib import published, reproduction, stimuli
 from biaslib.datasets.fairface import SPLITS
 from biaslib.display._figure import fold
-from biaslib.display._style import marked, subplots
 from biaslib.display._tables import Table
 from biaslib.display._text import interval_text, interval_texts, say, signed
 from biaslib.metrics import caption_association
@@ -217,41 +216,6 @@ def erasure_table(
             "by chance": rows["by_chance"],
             "of": rows["n"],
         }
-    )
-
-
-def erasure_figure(tables: dict[str, pandas.DataFrame]):
-    """Draw for how many words each group is hardly retrieved, a panel a run."""
-    figure, axes = subplots(1, len(tables), height=3.4, sharey=True, squeeze=False)
-    for axis, (name, erased) in zip(axes[0], tables.items(), strict=True):
-        rows = erased[erased["bias_type"] == "all"]
-        places = np.arange(len(rows))
-        axis.barh(places, rows["words"], color="C0", height=0.6)
-        axis.hlines(places, rows["low"], rows["high"], color="0.25", linewidth=2)
-        axis.plot(rows["by_chance"], places, "D", color="C1", markersize=5, label="by chance")
-        axis.set_yticks(places, rows["group"], fontsize=9)
-        axis.set_title(name, fontsize=10)
-        axis.set(xlabel=f"of {rows['n'].iloc[0]} words", xlim=(0, 1.35 * rows["high"].max()))
-    shown = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside lower left", frameon=False, fontsize=9)
-    return marked(figure)
-
-
-def hardly(erased: pandas.DataFrame) -> str:
-    """Return a sentence on the groups most and least often hardly retrieved."""
-    rows = erased[erased["bias_type"] == "all"].sort_values("words")
-    most, least = rows.iloc[-1], rows.iloc[0]
-    by_chance = {f"{each['by_chance']:.1f}" for each in (most, least)}
-    if len(by_chance) == 1:
-        return (
-            f"{most['group']} is hardly retrieved for {most['words']} of {most['n']} words and "
-            f"{least['group']} for {least['words']}, where {by_chance.pop()} each would be by "
-            "chance"
-        )
-    return (
-        f"{most['group']} is hardly retrieved for {most['words']} of {most['n']} words "
-        f"({most['by_chance']:.1f} by chance), {least['group']} for {least['words']} "
-        f"({least['by_chance']:.1f} by chance)"
     )
 
 

@@ -18,7 +18,7 @@ HIDDEN = {
     "planted_study1_grounded": 3,
     "planted_study2_masked": 2,
     "planted_study3_clip_audit": 3,
-    "planted_study4_captions": 3,
+    "planted_study4_captions": 2,
     "planted_world": 4,
     "published_numbers": 2,
     "study1_grounded": 5,

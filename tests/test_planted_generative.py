@@ -109,3 +109,23 @@ def test_one_score_finds_what_is_planted_in_study_2_and_none_without_a_picture()
     orders = plots.order_table(recorded("generative"))["%"].tolist()
     assert sum(orders[:3]) == pytest.approx(100, abs=1e-3)
     assert orders[6] <= orders[4] < orders[5] <= orders[7]
+
+
+def test_the_length_of_a_caption_counts_one_way_and_divided_by_it_the_other():
+    shares = plots.length_table(plots.length_shares(recorded("generative"))).set_index("score")
+    more = shares["right is short"] - shares["right is long"]
+    assert more["log-likelihood"] > 30
+    assert more["per token"] < -30
+    assert abs(more["less white picture"]) < abs(more["less no picture"]) < 10
+    assert shares.loc["less grey picture", "right is short"] < 10
+
+
+def test_between_prompts_slopes_move_by_a_few_hundredths():
+    table = plots.prompt_table(recorded("generative")).set_index("score")
+    assert (table.max(axis=1) - table.min(axis=1)).max() < 0.04
+
+
+def test_position_decides_every_pick_though_letters_are_even():
+    table = plots.order_table(recorded("generative")).set_index("what")["%"]
+    assert table[[f"share of {letter}" for letter in "ABC"]].to_numpy() == pytest.approx(33, abs=2)
+    assert table["pictures whose pick depends on the order"] == 100

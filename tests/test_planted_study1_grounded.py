@@ -1,7 +1,6 @@
 """The calibration of study 1 on data whose error rate is known, and the chapter's tables."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -124,22 +123,6 @@ def test_a_pool_shows_every_word_with_the_people_of_the_targets():
     assert set(tones["tone"]) == {5}
 
 
-def test_the_real_encoder_is_judged_by_the_other_half_of_random_words():
-    rng = np.random.default_rng(6)
-    found = SimpleNamespace(
-        test="C6", level="word", effect_sizes=rng.normal(size=2_000), p_values=np.full(2_000, 0.01)
-    )
-    row = verdicts.encoder_rejections([found]).iloc[0]
-    assert row["permutation"] == 1
-    assert row["permutation_low"] == pytest.approx(0.025 ** (1 / 2_000))
-    assert (row["n_permutation"], row["n_remedy"]) == (2_000, 1_000)
-    assert row["remedy"] == pytest.approx(0.05, abs=0.02)
-    assert row["remedy_low"] < row["remedy"] < row["remedy_high"]
-    shown = verdicts.encoder_table(pandas.DataFrame([row])).iloc[0]
-    assert shown["permutation rejects (%)"] == "100.0 (99.8 to 100.0)"
-    assert shown["sets judged"] == "2,000 and 1,000"
-
-
 def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
     """All 70 ways to deal eight words, whatever their scores."""
     scores = np.random.default_rng(8).lognormal(size=8)
@@ -149,9 +132,9 @@ def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
         difference = scores[own].mean() - scores[~own].mean()
         sizes.append(difference / scores.std(ddof=1))
     table = pandas.DataFrame({"level": "word", "experiment": 1, "world": 0, "value": sizes})
-    row = verdicts.sizes(table.assign(numerator=0.0, n_words=8)).iloc[0]
-    assert row["dealt_rms"] == pytest.approx(np.sqrt(1 / 2))
-    assert row["rms"] == pytest.approx(row["dealt_rms"])
+    row = verdicts.null_table(table.assign(numerator=0.0, n_words=8)).iloc[0]
+    assert row["rms d, words dealt by chance"] == pytest.approx(np.sqrt(1 / 2))
+    assert row["rms d"] == pytest.approx(row["rms d, words dealt by chance"])
 
 
 @pytest.mark.slow
@@ -163,9 +146,9 @@ def test_null_scores_are_those_of_models_without_bias(tmp_path):
     (one,) = study.embed(model, every, store=store)
     expected = study.score(one, 1, n_bootstrap=0)["value"]
     assert null.query("world == 1 and experiment == 1")["value"].item() == expected
-    sizes = verdicts.sizes(null)
-    assert sizes["n_models"].tolist() == [2, 2]
-    assert sizes["mean"].iloc[0] == pytest.approx(
+    sizes = verdicts.null_table(null)
+    assert sizes["tests"].tolist() == [2, 2]
+    assert sizes["mean |d|"].iloc[0] == pytest.approx(
         null.query("experiment == 1")["value"].abs().mean()
     )
 
@@ -200,6 +183,18 @@ def test_the_oracle_tells_by_one_text_with_and_without_its_picture_what_pictures
     yes, no = (measures.loc["2: picture, d", answer] for answer in ("yes", "no"))
     assert (yes > 1.8).all()
     assert no.abs().max() < 0.2
+
+
+def test_a_picture_leaves_a_name_little_to_add_on_tone(tmp_path):
+    tones = planted.planted_stimuli(["C3", "DB-likeable-race"], ["word"])
+    oracle, store = models.load("oracle", dose=3, seed=0), runtime.Store(tmp_path)
+    sizes = [
+        study.run(
+            oracle, tones, [1], with_images=shown, store=store, n_bootstrap=0, p_values=False
+        )["numerator"].abs()
+        for shown in (False, True)
+    ]
+    assert (sizes[1] < sizes[0] / 10).all()
 
 
 # The chapter's tables

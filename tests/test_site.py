@@ -636,6 +636,38 @@ def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(si
     assert "3 models remain (not: tiny-VisualBERT, tiny-LXMERT, tiny-CLIP)" in text
 
 
+def test_selected_images_have_vlss_above_0_more_often_and_lmss_less(site):
+    table = shown("notebooks/planted_study4_captions", "models without bias (planted world, tiny")
+    shares = intervals(table["% above 0 (95% interval)"])["value"].astype(float)
+    wide = table.assign(share=shares).pivot(index=["model", "score"], columns="images")["share"]
+    more = wide["the paper's subset"] > wide["all anti-stereotypical"]
+    assert more.groupby("score").agg(["sum", "size"]).to_numpy().tolist() == [[2, 8], [7, 8]]
+
+
+def test_a_perfect_model_prefers_the_stereotype_less_by_cosine(site):
+    table = shown("notebooks/planted_study4_captions", "How far a perfect model prefers")
+    nats = table.set_index("head")["preference"].astype(float)
+    assert 0 < nats["contrastive"] < nats["matching"] / 3
+
+
+def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders_alone(site):
+    table = shown("notebooks/planted_study4_captions", "mean lmss and vlss by place of planting")
+    found = intervals(table["mean (95% interval)"]).astype(float)
+    table = table.join(found).set_index(["model", "planted in", "score"])
+    above = (table["low"] > 0).unstack("score").unstack("planted in")
+    expected = {"lmss": "captions alone", "vlss": "pictures alone"}
+    whole = above.dropna()
+    named = [
+        model
+        for model, row in whole.iterrows()
+        if all(row[score, place] for score, place in expected.items())
+        and not row["lmss", "pictures alone"]
+        and not row["vlss", "captions alone"]
+    ]
+    assert named == ["oracle, genders independent"]
+    assert len(whole) == 9
+
+
 def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
     found = shown("notebooks/planted_world", "every target of the held-out test")
     judged = trial.judged()["verdicts"]
@@ -646,10 +678,6 @@ def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
     assert len(cells) == len(judged) == 32
     assert (cells[2] == "yes").sum() == judged["reached"].sum() == 10
     assert sorted(cells[0].astype(float)) == sorted(judged["mean"].round(2))
-    whole = trial.recoveries(judged)["recovers"].sum()
-    text = " ".join(article("notebooks/planted_world").get_text().split())
-    assert f"All of their targets are reached by {whole} of 23 measures" in text
-    assert "2 started from a BERT trained anew" in text
 
 
 def shown_cells(found: pandas.DataFrame) -> pandas.DataFrame:
@@ -827,11 +855,22 @@ def test_of_models_without_bias_the_exchange_of_words_rejects_few(site):
         {"word": 9.6, "sentence": 0, "contextual": 4.2}, abs=1.1
     )
     relabelled = words.query("test == 'permutation: words' and experiment == '1'")
-    assert float(relabelled["%"].item()) < 50
+    assert 20 < float(relabelled["%"].item()) < 35
     # What the effect size forgets, the difference of means sees.
-    said = " ".join(article(page).get_text().split())
-    times = re.search(r"is ([\d.]+) times as large at dose 3 \(median", said)
-    assert float(times[1]) > 5
+    medians = shown(page, "Experiment 1, medians over tests").set_index("models").astype(float)
+    clean, planted = medians.loc["without bias"], medians.loc["dose 3, planted tests"]
+    assert planted["median |difference of mean s|"] > 5 * clean["median |difference of mean s|"]
+    null = shown(page, "Effects where nothing is planted; rms")
+    assert (null["mean |d|"].astype(float) > 0.5).all()
+    assert (null["rms d"].astype(float) > null["rms d, words dealt by chance"].astype(float)).all()
+
+
+def test_both_nulls_find_the_planted_bias_in_nearly_all_tests(site):
+    table = shown("notebooks/planted_study1_grounded", "significant at 5% against each null")
+    cells = table.filter(like="null").stack().loc[lambda each: each != "not run"]
+    found = cells.str.extract(r"^(\d+) of (\d+)$").astype(int)
+    assert len(found) == 8
+    assert (found[0] >= 0.9 * found[1]).all()
 
 
 def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_would(site):
@@ -845,17 +884,34 @@ def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_wo
     assert (ranks > math.sqrt(3) / 2).all()
 
 
-def test_words_on_which_nothing_is_planted_are_as_many_as_the_page_says(site):
+def test_the_scores_of_a_perfect_model_tell_text_from_images_in_part_only(site):
+    table = shown("notebooks/planted_study2_masked", "root mean squares of B by place of planting")
+    sizes = table.set_index(["planted in", "score"]).filter(like="size").astype(float)
+    oracle, tiny = sizes["size of the oracle's B"], sizes["size of the checkpoint's"]
+    assert oracle["images alone", "S_L"] == 0
+    assert oracle["text alone", "S_V"] > 0.5
+    by_dose = shown(
+        "notebooks/planted_study2_masked", "Sizes, rank correlations and slopes by dose"
+    )
+    noise = by_dose[by_dose["dose"] == "0"].set_index("score")["size of B"].astype(float)
+    assert noise.idxmax() == "S_V"
+    for (_, score), size in tiny.items():
+        assert size > noise[score]
+
+
+def test_words_on_which_nothing_is_planted_have_scores_as_large_as_others(site):
     page = "notebooks/planted_study3_clip_audit"
+    tone = shown(page, "Table behind the figure: C-ASC and what is planted, by tone")
+    tone = tone.set_index("model")
+    assert float(tone.loc["tiny-CLIP", "which exceeds"]) > 0.9
     gender = shown(page, "by gender: the oracle, which makes no error, and tiny-CLIP")
-    tone = shown(page, "C-ASC and what is planted, by tone")
-    planted, without = "words with a planted association", "words without"
-    (named,), (bare,) = (set(tone[name].astype(int)) for name in (planted, without))
-    text = words_of(page)
-    assert f"By tone, nothing is planted on {bare} of the {bare + named} words" in text
-    assert f"exceeds 240 of the {named} sizes of words with an association" in text
-    (bare,) = set(gender[without])
-    assert f"By gender, nothing is planted on {bare} of the words" in text
+    (n,) = {int(a) + int(b) for a, b in gender.filter(like="words with").to_numpy()}
+    units = shown(page, "Welch tests of C-ASC by gender below .05").set_index(["dose", "unit"])
+    assert set(units["tests"]) == {str(n)}
+    corrected = units["corrected"].astype(int)
+    assert corrected["0", "outlines"] == 0
+    assert corrected["0", "portraits"] > n / 2
+    assert corrected["3", "outlines"] > n / 4
 
 
 def test_pronouns_and_c_asc_go_together_where_a_bias_is_planted_and_not_elsewhere(site):

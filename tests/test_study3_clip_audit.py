@@ -255,9 +255,6 @@ def test_pronouns_are_counted_as_planted_up_to_sampling_error(tmp_path):
     z = ((shares["share"] - truth)[kept] / spread).to_numpy()
     assert abs(z.mean()) < 4 / np.sqrt(kept.sum())
     assert 0.8 < z.std() < 1.2
-    found = verdict.against_truth(shares, truth)
-    assert found["words"] == kept.sum()
-    assert [found["mean"], found["spread"]] == pytest.approx([z.mean(), z.std(ddof=1)])
     assert shares.attrs["rows"] == corpus_truth.CORPUS_SIZE
     totals = shares[["female", "male", "both"]].sum(axis=1)
     assert (totals <= shares["captions"]).all()

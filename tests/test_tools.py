@@ -13,6 +13,7 @@ import changed_pages  # noqa: E402
 import check  # noqa: E402
 import links  # noqa: E402
 import mutants  # noqa: E402
+import prose  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -152,3 +153,32 @@ def test_a_mutant_changes_one_expression_of_a_function_and_is_found_where_it_mov
     again = list(mutants.found_again(moved, table))
     assert [mutant.content for mutant in again] == [mutant.content for mutant in moved]
     assert {mutant.layer for mutant in again} == {"metrics"}
+
+
+SMALL = {
+    "markdown": [
+        "# Is it so?\n\nIn study 2 it is: 3 of {term}`words` of 5. See [it](a/b_1.html).",
+        "```{math}\n:label: eq-a\nx = 1\n```\n\n| a | 1 |\n\nOne " + "word " * 28 + "more.",
+    ],
+    "code": [
+        "%pip install 1",
+        'n = 1\ndisplay.say(\n    "There are {n}.", n=n\n)',
+        'display.figure(\n    draw(), "A.",\n    table=display.table(rows, "B"),\n)',
+    ],
+}
+"""Cells with 2 headings and sentences, then 1 of 30 words; 2 numbers, and 1 that is filled in."""
+
+
+def test_prose_is_counted_without_code_equations_tables_and_names(tmp_path, capsys):
+    cells = [{"cell_type": kind, "source": text} for kind, many in SMALL.items() for text in many]
+    words, numbers, long_ones, figures, tables, built, minutes = prose.row({"cells": cells})
+    assert words == sum(len(text.split()) for text in SMALL["markdown"]) + 3
+    # "Is it so?", "In it it is:", "3 of of 5.", "See it.", the long one, "There are {n}."
+    assert numbers == pytest.approx(100 * 3 / (3 + 4 + 4 + 2 + 30 + 3))
+    assert long_ones == pytest.approx(100 / 6)
+    assert (figures, tables, built) == (1, 1, 50)
+    assert minutes == words / 200
+    path = tmp_path / "small.ipynb"
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    prose.main([path])
+    assert capsys.readouterr().out.splitlines()[2].startswith(f"| small | {words} | ")

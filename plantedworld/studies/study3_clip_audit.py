@@ -15,7 +15,6 @@ from plantedworld.inputs.study3_clip_audit import drawings
 from plantedworld.models.perfect import PerfectModel
 
 __all__ = [
-    "against_truth",
     "beside_truth",
     "by_unit",
     "halves",
@@ -122,30 +121,6 @@ def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     found, spread = np.zeros(len(similarities)), np.ptp(similarities, axis=1) > NOTHING
     found[spread] = caption_association.c_asc(similarities[spread], members)[:, 0]
     return np.where(np.abs(found) < NOTHING, 0.0, found)
-
-
-def against_truth(shares: pandas.DataFrame, truth: np.ndarray) -> dict[str, float]:
-    """Return how counted shares lie around the planted ones.
-
-    Returns
-    -------
-    dict
-        *words* that can be compared; *inside*, the part whose 95% interval holds the truth; *mean*
-        and *spread* of z, the differences in standard errors of a share whose truth is known: 0
-        and 1 where there is nothing but sampling error.
-    """
-    kept = (shares["n"] > 0).to_numpy() & np.isfinite(truth)
-    rows, p = shares[kept], truth[kept]
-    inside = rows["low"].le(p + 1e-12) & rows["high"].ge(p - 1e-12)
-    between = (p > 0) & (p < 1)
-    error = np.sqrt(p * (1 - p) / rows["n"].to_numpy())
-    z = ((rows["share"].to_numpy() - p)[between]) / error[between]
-    return {
-        "words": int(kept.sum()),
-        "inside": float(inside.mean()),
-        "mean": float(z.mean()),
-        "spread": float(z.std(ddof=1)),
-    }
 
 
 def mechanism(

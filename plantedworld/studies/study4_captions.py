@@ -27,7 +27,6 @@ from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.perfect import PerfectModel
 
 __all__ = [
-    "OPACITIES",
     "SEEDS",
     "TARGET_OPACITY",
     "TARGET_VLRS",
@@ -53,19 +52,15 @@ __all__ = [
 SEEDS = (0, 1)
 """Worlds of the held-out test that are scored here."""
 
-OPACITIES = (0.0, 0.25, 0.5, 1.0)
-"""How opaque the object is drawn: 0 is a picture without it, 1 the picture in plain sight."""
-
 STARTS = 1000
 """From this seed on, checkpoints are what others of their family started from."""
 
 TARGET_OPACITY = 0.5
-"""How opaque the object is where models are judged, as the protocol of the held-out test has it."""
+"""How opaque the object is where models are judged, as the protocol of the held-out test has it: 0
+is a picture without it, 1 the picture in plain sight."""
 
-CURVE_SCENES, CURVE_DRAW = 48, 7
 TARGET_SCENES, TARGET_DRAW = 240, 11
-"""Scenes a world, and the seed of their draw: of the curve and of the verdict. With 48 scenes the
-noise floor is mostly chance of pictures."""
+"""Scenes a world, and the seed of their draw. With few the noise floor is chance of pictures."""
 
 TARGET_VLRS = 80.0
 LEAST_GROUNDED = 60.0
@@ -308,11 +303,10 @@ def _with_regions(scenes: pandas.DataFrame, drawn: np.ndarray) -> WithRegions:
 
 
 def visibility(store: Store | None = None) -> pandas.DataFrame:
-    """Return what is picked for anti-stereotypical objects drawn more or less transparent.
+    """Return what is picked for anti-stereotypical objects at the opacity of the target.
 
     All dose-0 checkpoints of a model are asked, those that others start from left out: nothing is
-    planted in any of them. At the opacity of the target more scenes are drawn than elsewhere, and
-    others. Scores are kept in the store, if there is one.
+    planted in any of them. Scores are kept in the store, if there is one.
 
     Returns
     -------
@@ -328,13 +322,12 @@ def visibility(store: Store | None = None) -> pandas.DataFrame:
             for way in shipped_ways(3, seed)
             for dose, checkpoint in [(3, seed), *((0, each) for each in zero_seeds(way))]
         ]
-        for opacity in (*(each for each in OPACITIES if each != TARGET_OPACITY), TARGET_OPACITY):
-            given, shown = faded_choices(opacity, seed)
-            for way, dose, checkpoint in asked:
-                model = _model(way, dose, checkpoint)
-                labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
-                labels |= {"opacity": opacity, "seed": seed}
-                tables.append(picks(model, way.head, given, shown, store).assign(**labels))
+        given, shown = faded_choices(TARGET_OPACITY, seed)
+        for way, dose, checkpoint in asked:
+            model = _model(way, dose, checkpoint)
+            labels = {"model": way.label, "dose": dose, "checkpoint": checkpoint}
+            labels |= {"opacity": TARGET_OPACITY, "seed": seed}
+            tables.append(picks(model, way.head, given, shown, store).assign(**labels))
     table = pandas.concat(tables, ignore_index=True)
     names = ["model", "dose", "checkpoint", "opacity", "seed"]
     return table[[*names, *table.columns.drop(names)]]
@@ -350,10 +343,7 @@ def faded_choices(opacity: float, seed: int) -> tuple[Inputs, WithRegions]:
     seed
         Of the world, which says what is a stereotype.
     """
-    n, draw = CURVE_SCENES, CURVE_DRAW
-    if opacity == TARGET_OPACITY:
-        n, draw = TARGET_SCENES, TARGET_DRAW
-    given = choices(seed, 2 * n, "visible", draw)
+    given = choices(seed, 2 * TARGET_SCENES, "visible", TARGET_DRAW)
     given = given.part(np.flatnonzero(given.anti & (given.table["category"] == "gender")))
     scenes = given.images.frame
     drawn = faded(scenes, opacity)
