@@ -7,7 +7,6 @@ import pandas
 
 from biaslib.display import dots, interval_text, marked, signed, subplots
 from biaslib.metrics import caption_selection
-from biaslib.studies import study4_captions as study
 from companion._check import Check, judge, judge_list
 from companion.planted_measures import NARROW, name_rows
 from companion.study4_captions import score_cell, shift_cell
@@ -25,34 +24,6 @@ PLACES = {
 EVIDENCE = {"visible": "in plain sight", "hidden": "not in the picture"}
 STRENGTHS = ((0, "no bias", "o", "0.45"), (3, "planted bias of dose 3", "D", "C1"))
 """Doses, what they are called, and how they are drawn."""
-
-
-def choice(given: study.Inputs, row: int, shares: np.ndarray):
-    """Draw one scene, and the probabilities of its three captions as bars beside it."""
-    figure, (left, right) = subplots(1, 2, height=2.5, width_ratios=[1, 1.1])
-    figure.set_facecolor("white")
-    left.imshow(given.images[row], interpolation="lanczos")
-    left.axis("off")
-    said = given.table.iloc[row]
-    names = [f"{said[name]}\n({name})" for name in study.CAPTIONS]
-    right.barh(names, shares, color=["C1", "C0", "0.6"], height=0.6)
-    right.set(xlim=(0, 1), xlabel="probability of the three")
-    right.tick_params(axis="y", labelsize=8.5, length=0)
-    right.invert_yaxis()
-    return marked(figure)
-
-
-def choice_table(given: study.Inputs, row: int, logits: np.ndarray) -> pandas.DataFrame:
-    """Return the captions of a scene with their scores and their probabilities."""
-    said = given.table.iloc[row]
-    return pandas.DataFrame(
-        {
-            "caption": [said[name] for name in study.CAPTIONS],
-            "kind": study.CAPTIONS,
-            "score": logits,
-            "probability": caption_selection.caption_probabilities([logits])[0],
-        }
-    )
 
 
 def rise_figure(verdict: pandas.DataFrame):

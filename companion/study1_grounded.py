@@ -796,15 +796,6 @@ def names_of(scores: pandas.DataFrame) -> dict[str, str]:
     return TINY if profile_of(scores) == "planted" else NAMES
 
 
-def called(model: str, profile: str) -> str:
-    """Return the name of a model in a profile.
-
-    >>> called("vl-bert", "planted"), called("vl-bert", "paper")
-    ('tiny-VL-BERT', 'VL-BERT')
-    """
-    return (TINY if profile == "planted" else NAMES)[model]
-
-
 def _note(scores: pandas.DataFrame) -> str:
     return "planted world" if profile_of(scores) == "planted" else ""
 
