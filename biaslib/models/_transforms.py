@@ -13,7 +13,7 @@ import transformers
 from torch.utils.data import get_worker_info
 
 from biaslib.models._networks import LOCAL
-from biaslib.models.images import Pictures, prefetched
+from biaslib.models.images import FEW, Pictures, prefetched
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
 
@@ -60,7 +60,8 @@ class ImageTransform:
         )
         pixels = pixels.float().mul_(scale).add_(shift)
         if SIZES in inputs:
-            height, width = inputs[SIZES].to(pixels.device, non_blocking=True).T[..., None]
+            sizes = torch.as_tensor(inputs[SIZES]).to(pixels.device, non_blocking=True)
+            height, width = sizes.T[..., None]
             rows, columns = (torch.arange(n, device=pixels.device) for n in pixels.shape[-2:])
             inside = (rows < height)[:, None, :, None] & (columns < width)[:, None, None]
             pixels.masked_fill_(~inside, 0)
@@ -68,10 +69,13 @@ class ImageTransform:
 
 
 class ImageBatch(NamedTuple):
-    """What a network takes of some images: their numbers (n,), and tensors of n rows by name."""
+    """What a network takes of some images: their numbers (n,), and tensors of n rows by name.
+
+    ``sizes`` of pictures are an array: what is made of them is decided before the device is asked.
+    """
 
     images: np.ndarray
-    inputs: dict[str, torch.Tensor]
+    inputs: dict[str, Any]
 
     def of(self, images: Sequence[int]) -> dict[str, torch.Tensor]:
         """Return the rows of some images."""
@@ -90,10 +94,8 @@ def different(images: np.ndarray) -> np.ndarray:
     return np.array(list(dict.fromkeys(images.tolist())))
 
 
-def selected(
-    inputs: dict[str, torch.Tensor], rows: Sequence[int], n: int
-) -> dict[str, torch.Tensor]:
-    """Return some rows of tensors of n rows, gathered on the device of each.
+def selected(inputs: dict[str, Any], rows: Sequence[int], n: int) -> dict[str, Any]:
+    """Return some rows of tensors or arrays of n rows, gathered on the device of each.
 
     Examples
     --------
@@ -103,11 +105,20 @@ def selected(
     if list(rows) == list(range(n)):
         return inputs
     index = torch.as_tensor(rows)
-    return {name: each[index.to(each.device, non_blocking=True)] for name, each in inputs.items()}
+    return {
+        name: each[rows]
+        if isinstance(each, np.ndarray)
+        else each[index.to(each.device, non_blocking=True)]
+        for name, each in inputs.items()
+    }
 
 
 def image_batches(
-    images: Pictures, transform: ImageTransform, planned: Sequence[np.ndarray], device: str
+    images: Pictures,
+    transform: ImageTransform,
+    planned: Sequence[np.ndarray],
+    device: str,
+    few: int = FEW,
 ) -> Iterator[ImageBatch]:
     """Yield what a network takes of each batch of images, each image of a batch once.
 
@@ -121,6 +132,8 @@ def image_batches(
         The numbers of the images of each batch, which may repeat.
     device
         Where the network runs.
+    few
+        Up to so many pictures, no workers start.
 
     Raises
     ------
@@ -129,12 +142,11 @@ def image_batches(
     """
     numbers = [different(batch) for batch in planned]
     ready = None
-    batches = prefetched(images, transform, numbers, collated)
+    batches = prefetched(images, transform, numbers, collated, few=few)
     for rows, batch in zip(numbers, batches, strict=True):
-        tensors = {name: torch.as_tensor(each) for name, each in batch.items()}
         following = {
-            name: each if name == SIZES else each.to(device, non_blocking=True)
-            for name, each in tensors.items()
+            name: each if name == SIZES else torch.as_tensor(each).to(device, non_blocking=True)
+            for name, each in batch.items()
         }
         if ready is not None:
             yield ImageBatch(ready[0], transform.normalised(ready[1]))
@@ -144,7 +156,7 @@ def image_batches(
 
 
 def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-    """Return n resized pictures as one array or tensor a name.
+    """Return n resized pictures as one tensor or array a name.
 
     Smaller pictures lie at the upper left with zeros around; ``sizes`` (n, 2) are then the height
     and the width of each. Tensors leave a worker through shared memory, of which containers may
@@ -167,7 +179,9 @@ def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
     arrays = {name: np.ascontiguousarray(np.stack(each)) for name, each in batch.items()}
     if get_worker_info() and not _has_room(sum(each.nbytes for each in arrays.values())):
         return arrays
-    return {name: torch.from_numpy(each) for name, each in arrays.items()}
+    return {
+        name: each if name == SIZES else torch.from_numpy(each) for name, each in arrays.items()
+    }
 
 
 def _has_room(n_bytes: int) -> bool:
