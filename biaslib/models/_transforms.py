@@ -12,6 +12,7 @@ import torch
 import transformers
 from torch.utils.data import get_worker_info
 
+from biaslib.models._batches import says_no_memory
 from biaslib.models._networks import LOCAL
 from biaslib.models.images import FEW, Pictures, prefetched
 
@@ -72,15 +73,39 @@ class ImageBatch(NamedTuple):
     """What a network takes of some images: their numbers (n,), and tensors of n rows by name.
 
     ``sizes`` of pictures are an array: what is made of them is decided before the device is asked.
+    What found no memory on the ``device`` follows there in parts. ``transform`` normalises.
     """
 
     images: np.ndarray
     inputs: dict[str, Any]
+    device: str = "cpu"
+    transform: ImageTransform | None = None
 
-    def of(self, images: Sequence[int]) -> dict[str, torch.Tensor]:
-        """Return the rows of some images."""
+    @classmethod
+    def sent(cls, images: np.ndarray, inputs: dict[str, Any], device: str, *last: Any):
+        """Return a batch of which all that finds memory is on its way to a device."""
+        inputs = {name: _sent(each, device) for name, each in inputs.items()}
+        return cls(images, inputs, device, *last)
+
+    def of(self, images: Sequence[int]) -> dict[str, Any]:
+        """Return the rows of some images on the device, normalised."""
         place = {image: row for row, image in enumerate(self.images.tolist())}
-        return selected(self.inputs, [place[image] for image in images], len(self.images))
+        rows = selected(self.inputs, [place[image] for image in images], len(self.images))
+        rows = {
+            name: each.to(self.device, non_blocking=True) if torch.is_tensor(each) else each
+            for name, each in rows.items()
+        }
+        return rows if self.transform is None else self.transform.normalised(rows)
+
+
+def _sent(each: Any, device: str) -> Any:
+    """Return a tensor on a device, or where it is if there is no memory for all of it."""
+    try:
+        return each.to(device, non_blocking=True) if torch.is_tensor(each) else each
+    except RuntimeError as error:
+        if not says_no_memory(error):
+            raise
+        return each
 
 
 def different(images: np.ndarray) -> np.ndarray:
@@ -144,15 +169,15 @@ def image_batches(
     ready = None
     batches = prefetched(images, transform, numbers, collated, few=few)
     for rows, batch in zip(numbers, batches, strict=True):
-        following = {
-            name: each if name == SIZES else torch.as_tensor(each).to(device, non_blocking=True)
-            for name, each in batch.items()
+        inputs = {
+            name: each if name == SIZES else torch.as_tensor(each) for name, each in batch.items()
         }
+        following = ImageBatch.sent(rows, inputs, device, transform)
         if ready is not None:
-            yield ImageBatch(ready[0], transform.normalised(ready[1]))
-        ready = rows, following
+            yield ready
+        ready = following
     if ready is not None:
-        yield ImageBatch(ready[0], transform.normalised(ready[1]))
+        yield ready
 
 
 def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:

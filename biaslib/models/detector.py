@@ -166,7 +166,7 @@ class Detector:
             return image_batches(shown, ImageTransform(self.preparation), planned, self.device, FEW)
 
         def run(rows: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
-            pixels = loaded.inputs[PIXELS]
+            pixels = loaded.of(rows)[PIXELS]
             sizes[rows] = pixels.shape[:1:-1]
             return self._found(pixels)
 

@@ -164,7 +164,7 @@ class FusionModel(ABC):
             images = different(batch)
             part = None if prepared is None else prepared[images]
             visual = self.visual(part, np.arange(len(images)), mask)
-            yield ImageBatch(images, self._on_device(visual))
+            yield ImageBatch.sent(images, visual, self.device)
 
     def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return what is made of images before a text is read: once for all texts of an image."""
