@@ -53,10 +53,8 @@ class ImageTransform:
         if self.scale is None:
             return inputs
         pixels = inputs[PIXELS]
-        # A factor rounded to float32 would move each number by as much as its own rounding does.
-        exact = torch.float32 if pixels.device.type == "mps" else torch.float64
         scale, shift = (
-            torch.tensor(numbers, dtype=exact)[:, None, None].to(pixels.device, non_blocking=True)
+            torch.tensor(numbers)[:, None, None].to(pixels.device, non_blocking=True)
             for numbers in (self.scale, self.shift)
         )
         pixels = pixels.float().mul_(scale).add_(shift)
