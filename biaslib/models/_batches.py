@@ -69,7 +69,7 @@ def run_in_batches(
         (n,), what each row costs, for example its number of tokens; all 1 where rows cost alike.
     run
         Takes the numbers of the rows of a batch, int (b,), and returns their results, (b, ...).
-        Tensors are taken off their device once the next batch is under way.
+        Tensors leave their device while the next batch runs.
     batch_size
         Rows a batch, at most.
     label
@@ -128,9 +128,10 @@ class _Batches:
     def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
         under_way = None
         for rows, result in self._in_turn():
+            leaving = _leaving(result)
             if under_way is not None:
                 yield from _rows(*under_way)
-            under_way = rows, result
+            under_way = rows, leaving
         yield from _rows(*under_way)
 
     def _in_turn(self) -> Iterator[tuple[np.ndarray, np.ndarray | torch.Tensor]]:
@@ -210,9 +211,28 @@ def gather_log_probabilities(logits: torch.Tensor, pairs: np.ndarray) -> torch.T
     return logits.float().log_softmax(-1)[rows, pieces]
 
 
-def _rows(rows: np.ndarray, result: np.ndarray | torch.Tensor) -> Iterator[tuple[int, np.ndarray]]:
+def _leaving(result: np.ndarray | torch.Tensor) -> Callable[[], np.ndarray]:
+    """Begin to copy a batch's results off its device, and return what waits for them alone.
+
+    Copied when it is asked for, a batch would wait for the one that was begun after it, too.
+    """
+    if not isinstance(result, torch.Tensor):
+        return lambda: result
+    if result.device.type != "cuda":
+        return lambda: result.cpu().numpy()
+    copied, done = result.to("cpu", non_blocking=True), torch.cuda.Event()
+    done.record(torch.cuda.current_stream(result.device))
+
+    def arrived() -> np.ndarray:
+        done.synchronize()
+        return copied.numpy()
+
+    return arrived
+
+
+def _rows(rows: np.ndarray, arrived: Callable[[], np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield each row with its result; refuse numbers of half precision that overflowed."""
-    results = result.cpu().numpy() if isinstance(result, torch.Tensor) else result
+    results = arrived()
     if _wanted() != "float32" and not np.isfinite(results).all():
         raise FloatingPointError(
             f"the model gave numbers that are not finite with BIASLIB_PRECISION={_wanted()}: "
