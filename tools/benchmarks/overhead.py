@@ -9,7 +9,7 @@ other programs disturb little. The detector has 50 layers, a quarter of the chan
 and pictures of 320 x 427 pixels, and reads 20 files. Prints one JSON record a line.
 """
 
-import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -136,6 +136,7 @@ def small_settings() -> dict:
 
 def of_detector(settings: dict, paths: list[Path], device: str = "cpu") -> loops.Loops:
     """Return the loops of a detector of random weights."""
+    from biaslib.models._batches import autocast
     from biaslib.models.detector import Detector
     from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
 
@@ -149,7 +150,8 @@ def of_detector(settings: dict, paths: list[Path], device: str = "cpu") -> loops
     def public():
         return found.regions(paths, words=None).features.sum(axis=(1, 2))
 
-    return loops.loops(found, "network", public, rows, contextlib.nullcontext)
+    context = functools.partial(autocast, device, torch.float16)
+    return loops.loops(found, "network", public, rows, context)
 
 
 def detector() -> dict:
