@@ -6,10 +6,12 @@ import torch
 
 from biaslib import models, runtime
 from biaslib.models._batches import (
+    on_device,
     precision,
     rows_that_fit,
     run_in_batches,
 )
+from biaslib.models._checkpoints import loading
 from biaslib.runtime import UnknownNameError
 
 LENGTHS = [3, 9, 1, 9, 5, 2, 7]
@@ -50,8 +52,18 @@ def test_rows_of_like_length_run_together_the_longest_first():
     [
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         RuntimeError("MPS backend out of memory (MPS allocated: 18 GB)"),
+        # QwenLM/Qwen3, issue 873
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        # pytorch/pytorch, issue 20123
         RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        # QwenLM/Qwen3-VL, issue 151
+        RuntimeError("GET was unable to find an engine to execute this computation"),
+        # marqo-ai/marqo, issue 101
+        RuntimeError("Unable to find a valid cuDNN algorithm to run convolution"),
+        # what accelerate.utils.memory.should_reduce_batch_size and Lightning take for it, too
+        RuntimeError("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you ..."),
+        # deepbeepmeep/Wan2GP, issue 1083: torch.AcceleratorError, a RuntimeError
+        getattr(torch, "AcceleratorError", RuntimeError)("CUDA error: out of memory"),
         RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
         MemoryError(),
     ],
@@ -63,6 +75,16 @@ def test_a_batch_that_finds_no_memory_is_halved_and_the_size_kept(error):
     assert found[:, 1].tolist() == [row**2 for row in range(7)]
     assert model.tried == [6, 3, *[1] * 7]
     assert len(caught) == 1
+
+
+def test_weights_larger_than_what_a_card_has_free_are_no_damaged_files(monkeypatch, tmp_path):
+    """Before any picture is opened: BERT-base's matrix of words alone has 0.09 GiB."""
+    network = torch.nn.Embedding(30522, 768)
+    monkeypatch.setattr("biaslib.models._batches.free_memory", lambda device: 2**26)
+    sizes = r"weights of bert take 0\.1 GiB.*cuda:1 has 0\.1 GiB free.*larger card"
+    with pytest.raises(MemoryError, match=sizes), loading(tmp_path, "bert"):
+        on_device(network, "cuda:1", "bert")
+    assert on_device(network, "cpu", "bert") is network
 
 
 def test_what_did_not_fit_is_in_the_stamp():

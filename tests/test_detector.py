@@ -11,12 +11,12 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
+from torchvision.ops import box_iou
 
 from biaslib import models
 from biaslib.models import detector
 from biaslib.models._checkpoints import CheckpointError
-from biaslib.models.images import ImageError, pictures
-from biaslib.models.images import loaded as prepare
+from biaslib.models.images import ImageError
 from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig, Readings, select
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "frcnn"
@@ -67,10 +67,20 @@ def load(folder, device="cpu", **options):
     return models.load("detector", checkpoint=folder, device=device, **options)
 
 
+@torch.inference_mode()
 def detect(model, picture):
-    """Return what a detector finds in one picture, before it is padded."""
-    (prepared,) = prepare(pictures([picture]), model.preparation, [0])
-    return model._row(*prepared)
+    """Return what the network finds in one picture, with boxes in pixels of the picture."""
+    prepared = prepare(model.config, picture)
+    found = model.network(prepared)
+    height, width = (
+        own / given for own, given in zip(picture.shape[:2], prepared.shape[-2:], strict=True)
+    )
+    return found._replace(boxes=found.boxes * torch.tensor([width, height, width, height]))
+
+
+def prepare(config, picture):
+    preparation = detector.Preparation(config)
+    return preparation.prepared(torch.tensor(preparation(picture)["pixel_values"])[None])
 
 
 def write_official(folder, weights, settings=None, labels=True):
@@ -176,9 +186,11 @@ def golden(run, row):
 def test_boxes_as_shares_are_the_official_ones(network):
     image, *_, expected = golden("single", 0)
     model = detector.Detector(network, "detector", "", "cpu")
-    row = model._row(image[0].numpy(), (144, 192))
-    shares = row.boxes / [192, 144, 192, 144]
-    np.testing.assert_allclose(shares, expected["normalized_boxes"][:5], atol=1e-6)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(detector.Preparation, "prepared", lambda self, pixels: image)
+        patch.setattr(detector.Preparation, "size", lambda self, *size: image.shape[-2:])
+        regions = model.regions([np.zeros((144, 192, 3), np.uint8)], words=None)
+    np.testing.assert_allclose(regions.boxes[0, :5], expected["normalized_boxes"][:5], atol=1e-6)
 
 
 def test_the_full_network_has_the_tensors_of_the_published_one():
@@ -235,19 +247,18 @@ def test_the_shorter_side_is_resized_unless_the_longer_one_passes_its_limit(
 def test_colours_are_blue_green_red_less_their_means(network):
     picture = np.full((96, 128, 3), [10, 20, 30], np.uint8)
     config = FasterRcnnConfig(small_settings())
-    pixels, raw = detector.Preparation(config)(picture)
+    (pixels,) = prepare(config, picture)
     assert pixels.shape == (3, 96, 128)
-    assert raw == (96, 128)
-    assert pixels[:, 50, 60] == pytest.approx([-0.729801, -0.959465, -2.255434])
+    assert pixels[:, 50, 60].tolist() == pytest.approx([-0.729801, -0.959465, -2.255434])
 
 
 def test_a_picture_is_made_smaller_without_smoothing():
     picture = np.zeros((384, 384, 3), np.uint8)
     picture[:, 1::4] = 200
     config = FasterRcnnConfig(small_settings())
-    pixels, _ = detector.Preparation(config)(picture)
+    (pixels,) = prepare(config, picture)
     # To a quarter: each new pixel lies between the second and third of four, and is their mean.
-    assert 100 * pixels[0, 40] + 102.9801 == pytest.approx(np.full(96, 100.0), abs=1e-3)
+    np.testing.assert_allclose(100 * pixels[0, 40] + 102.9801, 100, atol=1e-3)
 
 
 def test_a_picture_too_narrow_is_named(loaded, shown):
@@ -269,6 +280,61 @@ def test_regions_do_not_depend_on_the_other_pictures(loaded, shown):
         assert alone.class_names == together.class_names == tuple(CLASSES)
         for name, numbers in alone.arrays().items():
             assert np.allclose(getattr(together, name)[row], numbers[0], atol=1e-4), name
+
+
+# Half precision
+
+
+@pytest.mark.parametrize("asked", ["float16", "bfloat16"])
+def test_regions_stay_in_half_precision(official, loaded, asked, monkeypatch):
+    """95 of 100 at least, of random weights, to which many regions are nearly as likely.
+
+    bfloat16 keeps fewer, which is why the detector never takes it.
+    """
+    pictures = [each for seed in range(3) for each in coarse(16, seed)]
+    whole = loaded.regions(pictures, words=None)
+    half = getattr(torch, asked)
+    monkeypatch.setattr("biaslib.models._batches.precision", lambda *_: half)
+    assert load(official).precision == "float16"
+    assert kept(whole, load(official).regions(pictures, words=None)) >= 0.95
+    monkeypatch.setattr(
+        detector, "autocast", lambda *_: torch.autocast("cpu", dtype=torch.bfloat16)
+    )
+    assert kept(whole, load(official).regions(pictures, words=None), close=1e-2) < 0.92
+
+
+def kept(whole, half, close=1e-3):
+    """Return the share of regions that half precision keeps: class, box, and nearly the features.
+
+    Features are told apart by the length of their difference, as a share of their own.
+    """
+    n_kept = 0
+    for row in range(len(whole)):
+        boxes = (torch.tensor(each.boxes[row][each.real[row]]) for each in (whole, half))
+        best, place = (each.numpy() for each in box_iou(*boxes).max(dim=1))
+        same = (best > 0.9) & (whole.classes[row][whole.real[row]] == half.classes[row][place])
+        features = whole.features[row][whole.real[row]]
+        apart = np.linalg.norm(features - half.features[row][place], axis=1)
+        assert (apart < close * np.linalg.norm(features, axis=1))[same].all()
+        n_kept += same.sum()
+    return n_kept / whole.real.sum()
+
+
+def coarse(n, seed):
+    """Return pictures of three sizes, in turn."""
+    rng = np.random.default_rng(seed)
+    sides = [[(6, 8), (9, 6), (6, 8), (3, 5)][i % 4] for i in range(n)]
+    drawn = [rng.integers(0, 256, (h, w, 3), dtype=np.uint8) for h, w in sides]
+    return [np.kron(each, np.ones((12, 12, 1), np.uint8)) for each in drawn]
+
+
+def test_a_picture_that_half_precision_does_not_hold_is_refused(official, shown, monkeypatch):
+    monkeypatch.setattr("biaslib.models._batches.precision", lambda *_: torch.float16)
+    model = load(official)
+    with torch.no_grad():
+        model.network.backbone.res4[-1].conv3.norm.bias += 1e5  # float16 ends at 65,504
+    with pytest.raises(FloatingPointError, match="BIASLIB_PRECISION=float32"):
+        model.regions(shown[:1], words=None)
 
 
 def test_regions_are_the_detections_sorted_padded_and_as_shares(loaded, shown):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
+import torch
 from PIL import EpsImagePlugin, Image
 
 import plantedworld
@@ -352,15 +353,37 @@ def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_work
     batches = list(_transforms.image_batches(pictures(images), transform, planned, "cpu"))
     assert [each.images.tolist() for each in batches] == [[9, 2], [4, 9], [6]]
     for batch in batches:
-        pixels = batch.inputs["pixel_values"].numpy()
+        pixels = batch.of(batch.images)["pixel_values"].numpy()
         for row, image in zip(pixels, batch.images, strict=True):
             expected = normalised(arrays[image])["pixel_values"]
             height = expected.shape[1]
             np.testing.assert_allclose(row[:, :height], expected, atol=1e-6)
             assert not row[:, height:].any()
     one = batches[0].of([2, 2])["pixel_values"]
-    assert np.array_equal(one[0], batches[0].inputs["pixel_values"][1])
+    assert np.array_equal(one[0], batches[0].of([9, 2])["pixel_values"][1])
     assert np.array_equal(one[0], one[1])
+
+
+def test_a_batch_without_memory_on_its_way_follows_in_parts(mixed, monkeypatch):
+    images, transform = pictures(mixed[0]), _transforms.split(normalised, as_planes)
+    planned = [np.array([9, 2]), np.array([2, 9])]
+
+    def batches():
+        return _transforms.image_batches(images, transform, planned, "cpu")
+
+    expected = [batch.of([9])["pixel_values"] for batch in batches()]
+    to = torch.Tensor.to
+
+    def with_room_for_one(tensor, *args, **kwargs):
+        if tensor.dtype == torch.uint8 and len(tensor) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return to(tensor, *args, **kwargs)
+
+    monkeypatch.setattr(torch.Tensor, "to", with_room_for_one)
+    for batch, one in zip(batches(), expected, strict=True):
+        with pytest.raises(torch.OutOfMemoryError):
+            batch.of([9, 2])
+        assert torch.equal(batch.of([9])["pixel_values"], one)
 
 
 def test_shared_memory_has_room_for_64_batches(monkeypatch):

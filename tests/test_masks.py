@@ -7,7 +7,7 @@ import transformers
 from support import small_models
 
 from biaslib import models
-from biaslib.models._masks import padded
+from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._words import require_fitting, token_limit
 from biaslib.runtime import UnknownNameError
 
@@ -172,3 +172,14 @@ def test_the_first_text_that_is_too_long_is_quoted_and_the_others_counted():
         ValueError, match=r"text 1 has 9 tokens beside 36 regions, and vilt takes 8.* 2 texts .*'b'"
     ):
         require_fitting(np.array([8, 9, 10]), 8, "vilt", ["a", "b", "c"], "beside 36 regions")
+
+
+def test_passes_that_are_asked_for_different_numbers_of_words_are_finite(monkeypatch):
+    """Half precision refuses what is not finite: a place that nobody asks for must not be."""
+    monkeypatch.setenv("BIASLIB_PRECISION", "float16")
+
+    def uniform(texts, rows, pairs):
+        return np.full(len(pairs), -np.log(10))
+
+    found = candidate_log_prob([[1, 9, 2], [9, 2]], [[[3], [6], [4, 5]]] * 2, 9, uniform)
+    np.testing.assert_allclose(found, -np.log(10) * np.array([[1, 1, 2]] * 2))

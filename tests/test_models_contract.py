@@ -11,6 +11,7 @@ from support import families, small_models
 
 import plantedworld
 from biaslib import models
+from biaslib.models import _batches
 from biaslib.models import capabilities as can
 from biaslib.models.capabilities import CapabilityError
 from biaslib.models.errors import CheckpointError
@@ -121,6 +122,24 @@ def test_the_number_of_rows_a_pass_changes_nothing(model):
         asked = [(model.embed, TEXTS)]
     for ask, rows in asked:
         np.testing.assert_allclose(ask(rows, batch_size=3), ask(rows), atol=1e-5)
+
+
+@of("bert", *families.DUAL, "open-clip", "albef", "flava")
+def test_a_device_is_asked_how_many_rows_fit(model, monkeypatch):
+    sizes, batches = [], _batches._Batches
+    for module in ("text", "bert", "dual", "_pixels"):
+        place = f"biaslib.models.{module}.rows_that_fit"
+        monkeypatch.setattr(place, lambda device, least: 3, raising=False)
+    monkeypatch.setattr(
+        _batches,
+        "_Batches",
+        lambda rows, run, size, load: sizes.append(size) or batches(rows, run, size, load),
+    )
+    if can.ENCODE in model.capabilities:
+        model.encode_text(TEXTS), model.encode_image(small_models.pictures(4))
+    else:
+        model.embed(TEXTS), model.mask_log_prob(MASKED, CANDIDATES)
+    assert sizes == [3, 3]
 
 
 @of(*families.OF_REGIONS)

@@ -1,12 +1,15 @@
 """Pictures to region models: looked at once by the detector, and read as each model reads them."""
 
 import copy
+import gc
 import warnings
+import weakref
 
 import numpy as np
 import pandas
 import pytest
-from support import repositories
+import torch
+from support import repositories, stored
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
@@ -66,6 +69,26 @@ def test_pictures_give_what_their_regions_give(hub, files, regions, name):
     told = [str(each.message) for each in said if "was trained on features of" in str(each.message)]
     assert bool(told) == (name in TRAINED_WITH_ANOTHER)
     assert not np.array_equal(found[0], model.embed(TEXTS, files[::-1])[0])
+
+
+def test_models_share_one_detector_and_let_it_go(hub, files, monkeypatch):
+    built, read = [], detector.load
+    monkeypatch.setattr(detector, "load", lambda *given: built.append(1) or read(*given))
+    readers = [load(name) for name in ("lxmert", "vl-bert", "vilbert")]
+    assert len({id(each.detector) for each in readers}) == 1
+    assert len(built) <= 1
+    gone = weakref.ref(readers[0].detector)
+    del readers
+    gc.collect()
+    assert gone() is None
+
+
+def test_half_precision_has_regions_of_its_own_in_the_store(finder, files, tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    _region_model.found_regions(files[:1], finder, store)
+    monkeypatch.setattr("biaslib.models._batches.precision", lambda *_: torch.bfloat16)
+    _region_model.found_regions(files[:1], finder, store)
+    assert sorted(stored.table(store)["options"]) == ["", "precision=float16"]
 
 
 def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, tmp_path):

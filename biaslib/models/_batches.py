@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from biaslib.runtime import note_batches, progress, unknown_name
+from biaslib.runtime import free_memory, note_batches, progress, unknown_name
 
 MANY = 4
 """More batches than this have a progress bar."""
 
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
-"""What PyTorch's errors say, in lower case, when CUDA, MPS or the CPU have no memory left."""
+NO_MEMORY = (
+    *("out of memory", "can't allocate memory", "not enough memory"),
+    *("status_alloc_failed", "device_allocation_failed", "cudnn_status_not_supported"),
+    *("unable to find a valid cudnn algorithm", "unable to find an engine to execute"),
+)
+"""What errors say, in lower case, when CUDA, its libraries, MPS or the CPU have no memory left.
+
+cuBLAS and cuDNN take memory of their own, beside PyTorch's. Where cuDNN finds none for any of its
+algorithms, it says that it has found no algorithm.
+"""
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 
@@ -61,7 +69,7 @@ def run_in_batches(
         (n,), what each row costs, for example its number of tokens; all 1 where rows cost alike.
     run
         Takes the numbers of the rows of a batch, int (b,), and returns their results, (b, ...).
-        Tensors are taken off their device once the next batch is under way.
+        Tensors leave their device while the next batch runs.
     batch_size
         Rows a batch, at most.
     label
@@ -120,9 +128,10 @@ class _Batches:
     def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
         under_way = None
         for rows, result in self._in_turn():
+            leaving = _leaving(result)
             if under_way is not None:
                 yield from _rows(*under_way)
-            under_way = rows, result
+            under_way = rows, leaving
         yield from _rows(*under_way)
 
     def _in_turn(self) -> Iterator[tuple[np.ndarray, np.ndarray | torch.Tensor]]:
@@ -176,6 +185,18 @@ class _Batches:
             )
 
 
+def at(states: torch.Tensor, rows: Sequence[int], places: Sequence[int]) -> torch.Tensor:
+    """Return the states at q places of rows: (n, tokens, d) -> (q, d), without leaving the device.
+
+    Examples
+    --------
+    >>> at(torch.arange(6).reshape(2, 3, 1), [0, 1], [2, 0]).tolist()
+    [[2], [3]]
+    """
+    index = torch.as_tensor(np.stack([rows, places])).to(states.device, non_blocking=True)
+    return states[index[0], index[1]]
+
+
 def gather_log_probabilities(logits: torch.Tensor, pairs: np.ndarray) -> torch.Tensor:
     """Return the log-softmax of logits (m, vocabulary) at q pairs (q, 2) of row and piece: (q,).
 
@@ -190,9 +211,28 @@ def gather_log_probabilities(logits: torch.Tensor, pairs: np.ndarray) -> torch.T
     return logits.float().log_softmax(-1)[rows, pieces]
 
 
-def _rows(rows: np.ndarray, result: np.ndarray | torch.Tensor) -> Iterator[tuple[int, np.ndarray]]:
+def _leaving(result: np.ndarray | torch.Tensor) -> Callable[[], np.ndarray]:
+    """Begin to copy a batch's results off its device, and return what waits for them alone.
+
+    Copied when it is asked for, a batch would wait for the one that was begun after it, too.
+    """
+    if not isinstance(result, torch.Tensor):
+        return lambda: result
+    if result.device.type != "cuda":
+        return lambda: result.cpu().numpy()
+    copied, done = result.to("cpu", non_blocking=True), torch.cuda.Event()
+    done.record(torch.cuda.current_stream(result.device))
+
+    def arrived() -> np.ndarray:
+        done.synchronize()
+        return copied.numpy()
+
+    return arrived
+
+
+def _rows(rows: np.ndarray, arrived: Callable[[], np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield each row with its result; refuse numbers of half precision that overflowed."""
-    results = result.cpu().numpy() if isinstance(result, torch.Tensor) else result
+    results = arrived()
     if _wanted() != "float32" and not np.isfinite(results).all():
         raise FloatingPointError(
             f"the model gave numbers that are not finite with BIASLIB_PRECISION={_wanted()}: "
@@ -224,6 +264,27 @@ def rows_that_fit(device: str, at_least: int, memory: int | None = None) -> int:
     memory = memory or torch.cuda.get_device_properties(device).total_memory
     rows = min(MOST, ROWS_A_GIB * memory // 2**30)
     return max(at_least, 2 ** int(np.log2(max(rows, 1))))
+
+
+def on_device(network: torch.nn.Module, device: str, name: str) -> torch.nn.Module:
+    """Return a network on a device, ready to run.
+
+    Raises
+    ------
+    MemoryError
+        If its weights are larger than the memory that a CUDA device has free; with both sizes.
+    """
+    if device.startswith("cuda"):
+        size = sum(each.nbytes for each in (*network.parameters(), *network.buffers()))
+        free = free_memory(device)
+        if size > free:
+            raise MemoryError(
+                f"the weights of {name} take {size / 2**30:.1f} GiB, and the CUDA device {device} "
+                f"has {free / 2**30:.1f} GiB free, whatever the batch size. Take a smaller model "
+                "of the family, a larger card, or device='cpu'; nvidia-smi lists what else is "
+                "on the card"
+            )
+    return network.to(device).eval()
 
 
 def says_no_memory(error: Exception) -> bool:
@@ -344,12 +405,24 @@ def precision_name(device: str, wanted: str | None = None) -> str:
     return " and ".join(sorted(settings)) or "float32"
 
 
+def precision_of(model: Any) -> str:
+    """Return in what a model calculates, as :func:`precision_name`: its own word for it, if any."""
+    return getattr(model, "precision", None) or precision_name(str(model.device))
+
+
 def _wanted() -> str:
     return os.environ.get("BIASLIB_PRECISION") or "float32"
 
 
-def autocast(device: str) -> torch.autocast:
+def autocast(device: str, half: torch.dtype | None = None) -> torch.autocast:
     """Return the context in which a forward pass runs in the :func:`precision` of a device.
+
+    Parameters
+    ----------
+    device
+        As of :func:`biaslib.runtime.device`.
+    half
+        What half precision is for this pass, whichever of the two was asked for.
 
     Examples
     --------
@@ -358,5 +431,5 @@ def autocast(device: str) -> torch.autocast:
     torch.float32
     """
     number = precision(device)
-    half = number != torch.float32
-    return torch.autocast(device.split(":")[0], dtype=number if half else None, enabled=half)
+    on = number != torch.float32
+    return torch.autocast(device.split(":")[0], dtype=half or number if on else None, enabled=on)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from scipy.special import logsumexp
 
 from biaslib.models._batches import run_in_batches
@@ -36,7 +37,7 @@ def candidate_log_prob(
     tokens: Sequence[Sequence[int]],
     candidates: Sequence[Sequence[Sequence[int]]],
     mask: int,
-    log_probabilities: Callable[..., np.ndarray],
+    log_probabilities: Callable[..., np.ndarray | torch.Tensor],
     *,
     pieces: str = "chain",
     among: str = "vocabulary",
@@ -72,7 +73,8 @@ def candidate_log_prob(
         Takes the numbers of the texts of a batch, (b,), b rows of tokens with masks, and q pairs
         (q, 2) of a mask, counted through all rows from left to right, and a word piece; returns
         the log-softmax over the vocabulary of each pair, (q,), as
-        :func:`biaslib.models._batches.gather_log_probabilities` does.
+        :func:`biaslib.models._batches.gather_log_probabilities` does. Every row has as many pairs
+        as the one that is asked most; what fills a row up is not looked at.
     pieces
         ``chain`` or ``mean``.
     among
@@ -127,17 +129,17 @@ def candidate_log_prob(
     if limit is not None:
         require_fitting(longest, limit, name, counted="with the masks of the longest candidate")
 
-    def run(batch: np.ndarray, *loaded: Any) -> np.ndarray:
-        pairs, places = _pairs([fillings[passes[row]] for row in batch], queries)
-        answers = np.full(places.shape, np.nan)
+    most = max(map(len, queries.values()))
+
+    def run(batch: np.ndarray, *loaded: Any) -> np.ndarray | torch.Tensor:
+        pairs = _pairs([fillings[passes[row]] for row in batch], queries, most)
         filled = [rows[row] for row in batch]
-        answers[places] = log_probabilities(texts[batch], filled, pairs, *loaded)
-        return answers
+        return log_probabilities(texts[batch], filled, pairs, *loaded).reshape(len(batch), most)
 
     label = f"{name}: {len(rows):,} masked texts"
     load_texts = load and (lambda planned: load([texts[batch] for batch in planned]))
     found = run_in_batches(longest[texts], run, batch_size, label, load_texts)
-    read = np.full((len(tokens), len(fillings), found.shape[1]), np.nan)
+    read = np.full((len(tokens), len(fillings), most), np.nan)
     read[texts, passes] = found
     scores = np.take_along_axis(_scores(read, terms, pieces), words, axis=1)
     return scores - logsumexp(scores, axis=1, keepdims=True) if among == "candidates" else scores
@@ -191,16 +193,15 @@ def _filled(text: Sequence[int], mask: int, filling: Filling) -> list[int]:
     return [*text[:place], *filling.pieces, *[mask] * filling.n_masks, *text[place + 1 :]]
 
 
-def _pairs(fillings: list[Filling], queries: Queries) -> tuple[np.ndarray, np.ndarray]:
-    """Return the (mask, piece) pairs that b rows are asked, and their places, (b, most queries)."""
-    starts = np.cumsum([0, *[filling.n_masks for filling in fillings]])
-    pairs = [
-        (start + query.mask, query.piece)
-        for filling, start in zip(fillings, starts, strict=False)
-        for query in queries[filling]
-    ]
-    n_queries = np.array([len(queries[filling]) for filling in fillings])
-    return np.array(pairs), np.arange(max(map(len, queries.values()))) < n_queries[:, None]
+def _pairs(fillings: list[Filling], queries: Queries, most: int) -> np.ndarray:
+    """Return the (mask, piece) pairs that b rows are asked, (b most, 2), filled up with (0, 0)."""
+    pairs = np.zeros((len(fillings), most, 2), dtype=int)
+    start = 0
+    for row, filling in zip(pairs, fillings, strict=True):
+        asked = queries[filling]
+        row[: len(asked)] = [(start + query.mask, query.piece) for query in asked]
+        start += filling.n_masks
+    return pairs.reshape(-1, 2)
 
 
 def _scores(read: np.ndarray, terms, pieces: str) -> np.ndarray:

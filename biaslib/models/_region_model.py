@@ -12,6 +12,7 @@ import torch
 from biaslib.models.fusion import FusionModel, Mask
 from biaslib.models.images import pictures
 from biaslib.models.regions import NothingFoundError, RegionFeatures, SharedRegions
+from biaslib.models.stored import store_key
 from biaslib.runtime import Store
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
     if not len(shown):
         raise ValueError("there are no images: the list is empty")
     ids = shown.ids
-    key = {"model": detector.name, "revision": detector.revision, "output": "regions"}
+    key = store_key(detector, "regions")
     on_cuda = str(getattr(detector, "device", "cpu")).startswith("cuda")
 
     def read(rows: Sequence[int]) -> np.ndarray:

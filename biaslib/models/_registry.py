@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import itertools
 import warnings
+import weakref
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -98,9 +99,9 @@ def load(
 ) -> Any:
     """Load a model, in float32.
 
-    On CUDA devices the environment variable ``BIASLIB_PRECISION`` runs all models of a run but the
-    detector in half precision: ``bfloat16``, ``float16``, or ``auto``, which takes float16 on cards
-    that only emulate bfloat16 (T4, V100). The detector has an option of its own, ``precision=``.
+    On CUDA devices the environment variable ``BIASLIB_PRECISION`` runs all models of a run in half
+    precision: ``bfloat16``, ``float16``, or ``auto``, which takes float16 on cards that only
+    emulate bfloat16 (T4, V100). The detector takes float16 for either, which keeps its regions.
     float32 means all of its digits: this call switches off for the process what shortens products
     and convolutions (TF32, and bfloat16 on processors), whatever was set before. Rows that a
     program computes after it switched that on again are stored under a key of their own.
@@ -214,14 +215,25 @@ def load_identified(
     path = _on_this_disk(REGISTRY[name], checkpoint, profile)
     model = _read(REGISTRY[name], path, runtime.device(device), by_kind, options)
     if hasattr(model, "find_detector"):
-        model.find_detector = functools.partial(load_identified, "detector", None, profile, device)
+        model.find_detector = functools.partial(_shared_detector, profile, device)
         model.other_detector = REGISTRY[name].other_detector
     return model
 
 
+_detectors: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValueDictionary()
+
+
+def _shared_detector(profile: str | None, device: str | None) -> Any:
+    """Return the detector on a device: one for all models that read regions, while any has it."""
+    key = runtime.profile(profile), runtime.device(device)
+    found = _detectors.get(key) or load_identified("detector", None, *key)
+    _detectors[key] = found
+    return found
+
+
 def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: dict) -> Any:
     """Return the model of a folder or file, checked; of a package if there is no path."""
-    from biaslib.models._batches import full_float32, precision_name
+    from biaslib.models._batches import full_float32, precision_of
     from biaslib.models._checkpoints import loading
 
     full_float32()
@@ -236,9 +248,7 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
         model = module_of(entry).load(entry, path, device, **options)
     _warn_of_missing_heads(model, entry)
     if hasattr(model, "device"):
-        whole = "float32" if entry.family == "detector" else None
-        precision = options.get("precision") or precision_name(device, whole)
-        runtime.note_device(model.device, precision)
+        runtime.note_device(model.device, precision_of(model))
     return model
 
 

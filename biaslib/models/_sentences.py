@@ -46,11 +46,12 @@ def _max(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
 
 
 def _first(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    return states[torch.arange(len(states)), real.argmax(1)]
+    return states[torch.arange(len(states), device=states.device), real.argmax(1)]
 
 
 def _last(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    return states[torch.arange(len(states)), -1 - real.flip(1).argmax(1)]
+    index = torch.arange(len(states), device=states.device)
+    return states[index, -1 - real.flip(1).argmax(1)]
 
 
 POOLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {

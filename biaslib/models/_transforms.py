@@ -12,8 +12,9 @@ import torch
 import transformers
 from torch.utils.data import get_worker_info
 
+from biaslib.models._batches import says_no_memory
 from biaslib.models._networks import LOCAL
-from biaslib.models.images import Pictures, prefetched
+from biaslib.models.images import FEW, Pictures, prefetched
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
 
@@ -52,15 +53,14 @@ class ImageTransform:
         if self.scale is None:
             return inputs
         pixels = inputs[PIXELS]
-        # A factor rounded to float32 would move each number by as much as its own rounding does.
-        exact = torch.float32 if pixels.device.type == "mps" else torch.float64
         scale, shift = (
-            torch.tensor(numbers, dtype=exact)[:, None, None].to(pixels.device, non_blocking=True)
+            torch.tensor(numbers)[:, None, None].to(pixels.device, non_blocking=True)
             for numbers in (self.scale, self.shift)
         )
         pixels = pixels.float().mul_(scale).add_(shift)
         if SIZES in inputs:
-            height, width = inputs[SIZES].to(pixels.device, non_blocking=True).T[..., None]
+            sizes = torch.as_tensor(inputs[SIZES]).to(pixels.device, non_blocking=True)
+            height, width = sizes.T[..., None]
             rows, columns = (torch.arange(n, device=pixels.device) for n in pixels.shape[-2:])
             inside = (rows < height)[:, None, :, None] & (columns < width)[:, None, None]
             pixels.masked_fill_(~inside, 0)
@@ -68,15 +68,42 @@ class ImageTransform:
 
 
 class ImageBatch(NamedTuple):
-    """What a network takes of some images: their numbers (n,), and tensors of n rows by name."""
+    """What a network takes of some images: their numbers (n,), and tensors of n rows by name.
+
+    ``sizes`` of pictures are an array: what is made of them is decided before the device is asked.
+    What found no memory on the ``device`` follows there in parts. ``transform`` normalises.
+    """
 
     images: np.ndarray
-    inputs: dict[str, torch.Tensor]
+    inputs: dict[str, Any]
+    device: str = "cpu"
+    transform: ImageTransform | None = None
 
-    def of(self, images: Sequence[int]) -> dict[str, torch.Tensor]:
-        """Return the rows of some images."""
+    @classmethod
+    def sent(cls, images: np.ndarray, inputs: dict[str, Any], device: str, *last: Any):
+        """Return a batch of which all that finds memory is on its way to a device."""
+        inputs = {name: _sent(each, device) for name, each in inputs.items()}
+        return cls(images, inputs, device, *last)
+
+    def of(self, images: Sequence[int]) -> dict[str, Any]:
+        """Return the rows of some images on the device, normalised."""
         place = {image: row for row, image in enumerate(self.images.tolist())}
-        return selected(self.inputs, [place[image] for image in images], len(self.images))
+        rows = selected(self.inputs, [place[image] for image in images], len(self.images))
+        rows = {
+            name: each.to(self.device, non_blocking=True) if torch.is_tensor(each) else each
+            for name, each in rows.items()
+        }
+        return rows if self.transform is None else self.transform.normalised(rows)
+
+
+def _sent(each: Any, device: str) -> Any:
+    """Return a tensor on a device, or where it is if there is no memory for all of it."""
+    try:
+        return each.to(device, non_blocking=True) if torch.is_tensor(each) else each
+    except RuntimeError as error:
+        if not says_no_memory(error):
+            raise
+        return each
 
 
 def different(images: np.ndarray) -> np.ndarray:
@@ -90,10 +117,8 @@ def different(images: np.ndarray) -> np.ndarray:
     return np.array(list(dict.fromkeys(images.tolist())))
 
 
-def selected(
-    inputs: dict[str, torch.Tensor], rows: Sequence[int], n: int
-) -> dict[str, torch.Tensor]:
-    """Return some rows of tensors of n rows, gathered on the device of each.
+def selected(inputs: dict[str, Any], rows: Sequence[int], n: int) -> dict[str, Any]:
+    """Return some rows of tensors or arrays of n rows, gathered on the device of each.
 
     Examples
     --------
@@ -103,11 +128,20 @@ def selected(
     if list(rows) == list(range(n)):
         return inputs
     index = torch.as_tensor(rows)
-    return {name: each[index.to(each.device, non_blocking=True)] for name, each in inputs.items()}
+    return {
+        name: each[rows]
+        if isinstance(each, np.ndarray)
+        else each[index.to(each.device, non_blocking=True)]
+        for name, each in inputs.items()
+    }
 
 
 def image_batches(
-    images: Pictures, transform: ImageTransform, planned: Sequence[np.ndarray], device: str
+    images: Pictures,
+    transform: ImageTransform,
+    planned: Sequence[np.ndarray],
+    device: str,
+    few: int = FEW,
 ) -> Iterator[ImageBatch]:
     """Yield what a network takes of each batch of images, each image of a batch once.
 
@@ -121,6 +155,8 @@ def image_batches(
         The numbers of the images of each batch, which may repeat.
     device
         Where the network runs.
+    few
+        Up to so many pictures, no workers start.
 
     Raises
     ------
@@ -129,22 +165,21 @@ def image_batches(
     """
     numbers = [different(batch) for batch in planned]
     ready = None
-    batches = prefetched(images, transform, numbers, collated)
+    batches = prefetched(images, transform, numbers, collated, few=few)
     for rows, batch in zip(numbers, batches, strict=True):
-        tensors = {name: torch.as_tensor(each) for name, each in batch.items()}
-        following = {
-            name: each if name == SIZES else each.to(device, non_blocking=True)
-            for name, each in tensors.items()
+        inputs = {
+            name: each if name == SIZES else torch.as_tensor(each) for name, each in batch.items()
         }
+        following = ImageBatch.sent(rows, inputs, device, transform)
         if ready is not None:
-            yield ImageBatch(ready[0], transform.normalised(ready[1]))
-        ready = rows, following
+            yield ready
+        ready = following
     if ready is not None:
-        yield ImageBatch(ready[0], transform.normalised(ready[1]))
+        yield ready
 
 
 def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-    """Return n resized pictures as one array or tensor a name.
+    """Return n resized pictures as one tensor or array a name.
 
     Smaller pictures lie at the upper left with zeros around; ``sizes`` (n, 2) are then the height
     and the width of each. Tensors leave a worker through shared memory, of which containers may
@@ -167,7 +202,9 @@ def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
     arrays = {name: np.ascontiguousarray(np.stack(each)) for name, each in batch.items()}
     if get_worker_info() and not _has_room(sum(each.nbytes for each in arrays.values())):
         return arrays
-    return {name: torch.from_numpy(each) for name, each in arrays.items()}
+    return {
+        name: each if name == SIZES else torch.from_numpy(each) for name, each in arrays.items()
+    }
 
 
 def _has_room(n_bytes: int) -> bool:

@@ -7,7 +7,13 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import autocast, gather_log_probabilities
+from biaslib.models._batches import (
+    at,
+    autocast,
+    gather_log_probabilities,
+    on_device,
+    rows_that_fit,
+)
 from biaslib.models._entries import Entry
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._networks import read_network
@@ -49,7 +55,7 @@ class Bert(TextEncoder):
         longest: int | None = None,
     ):
         super().__init__(model.base_model, tokenizer, name, revision, pooling, device, longest)
-        self.masked_lm = model.to(device).eval()
+        self.masked_lm = on_device(model, device, name)
         self.capabilities = frozenset({EMBED, FILL} if has_words else {EMBED})
 
     def mask_log_prob(
@@ -57,7 +63,7 @@ class Bert(TextEncoder):
         texts: Sequence[str],
         candidates: Sequence[str],
         images: None = None,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         pieces: str = "chain",
         among: str = "vocabulary",
     ) -> np.ndarray:
@@ -76,7 +82,8 @@ class Bert(TextEncoder):
         images
             None: BERT reads text alone.
         batch_size
-            Texts a forward pass. It is halved if memory does not suffice.
+            Texts a forward pass: 256, or more on a card with the memory for it. It is halved if
+            memory does not suffice.
         pieces
             How a word of several pieces is scored, all of them masked together: ``chain``, the sum
             of log P(piece | pieces before it, the rest masked), in as many passes; or ``mean``,
@@ -124,7 +131,7 @@ class Bert(TextEncoder):
             among=among,
             limit=self.limit,
             name=self.name,
-            batch_size=batch_size,
+            batch_size=batch_size or rows_that_fit(self.device, 256),
         )
 
     def _require_tokens(self, texts: list[str]) -> None:
@@ -132,16 +139,17 @@ class Bert(TextEncoder):
         require_known_words(self.tokenizer, texts, self.name)
 
     @torch.inference_mode()
-    def _log_probabilities(self, _, tokens: list[list[int]], pairs: np.ndarray) -> np.ndarray:
+    def _log_probabilities(self, _, tokens: list[list[int]], pairs: np.ndarray) -> torch.Tensor:
         """Return the log-softmax over the vocabulary at pairs of a mask and a piece, (q,)."""
+        filled, there = padded(tokens, self.tokenizer.pad_token_id)
         ids, real = (
-            torch.as_tensor(each, device=self.device)
-            for each in padded(tokens, self.tokenizer.pad_token_id)
+            torch.as_tensor(each).to(self.device, non_blocking=True)
+            for each in (filled, there.astype(np.int64))
         )
         with autocast(self.device):
-            logits = self.masked_lm(input_ids=ids, attention_mask=real.long()).logits
-        at_masks = logits[ids == self.tokenizer.mask_token_id]
-        return gather_log_probabilities(at_masks, pairs).cpu().numpy()
+            logits = self.masked_lm(input_ids=ids, attention_mask=real).logits
+        at_masks = at(logits, *np.nonzero(filled == self.tokenizer.mask_token_id))
+        return gather_log_probabilities(at_masks, pairs)
 
 
 def load(entry: Entry, folder: Path, device: str) -> Bert:

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import transformers
 
+from biaslib.models._batches import on_device
 from biaslib.models._entries import Entry
 from biaslib.models._folders import revision_of
 from biaslib.models._networks import lowered, read_network, read_tokenizer
@@ -97,11 +98,13 @@ def encoder_of(
 ) -> ContrastiveEncoder:
     """Return the adapter of a dual encoder of transformers, with its tokenizer and processor."""
     require_embedded(tokenizer, model)
-    model = model.to(device).eval()
+    model = on_device(model, device, name)
     texts = Texts(tokenizer, model.config, name)
 
     def encode_texts(batch: list[str]) -> torch.Tensor:
-        return _vectors(model.get_text_features(**texts.inputs(batch).to(device)))
+        return _vectors(
+            model.get_text_features(**texts.inputs(batch).to(device, non_blocking=True))
+        )
 
     def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         return _vectors(model.get_image_features(**batch))

@@ -6,7 +6,7 @@ LXMERT and VisualBERT were given (``unc-nlp/frcnn-vg-finetuned``).
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,21 @@ import yaml
 from torch import nn
 
 from biaslib import runtime
+from biaslib.models._batches import (
+    autocast,
+    on_device,
+    precision_name,
+    rows_that_fit,
+    run_in_batches,
+)
 from biaslib.models._checkpoints import CheckpointError, read_weights, require_same
 from biaslib.models._entries import Entry
+from biaslib.models._transforms import PIXELS, ImageBatch, ImageTransform, image_batches
 from biaslib.models.capabilities import DETECT
-from biaslib.models.images import loaded, pictures
-from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
-from biaslib.models.regions import RegionFeatures, RegionRow, stacked
-from biaslib.runtime import first_few, progress
+from biaslib.models.images import pictures
+from biaslib.models.networks.faster_rcnn import AT_ONCE, FasterRcnn, FasterRcnnConfig
+from biaslib.models.regions import RegionFeatures
+from biaslib.runtime import first_few
 
 __all__ = [
     "PERSON_WORDS",
@@ -47,15 +55,20 @@ ANCHORS = "proposal_generator.anchor_generator.cell_anchors.0"
 THINNEST = 16
 """Pixels that a resized picture's shorter side must have, or the network's map has no cell."""
 
-FEW, CHUNK = 16, 4
-"""Pictures up to which no workers start, and those that one is handed at a time (13 MB each)."""
+FEW = 16
+"""Pictures up to which no workers start."""
 
 
 class Detector:
     """Pictures -> the regions of their objects.
 
     Every picture runs through the network alone, so that its regions do not depend on others (in
-    the official code they do, through the padding beside a smaller picture).
+    the official code they do, through the padding beside a smaller picture). On a card with the
+    memory for it, all its proposals are read together.
+
+    Where ``BIASLIB_PRECISION`` asks for half precision of either kind, convolutions and products of
+    matrices are in float16, and boxes in float32. Of 796 regions that random weights find in 144
+    pictures, float16 keeps 98 in 100, and bfloat16, which is coarser, 88.
 
     Parameters
     ----------
@@ -79,11 +92,20 @@ class Detector:
         device: str,
         class_names: Sequence[str] | None = None,
     ):
-        self.network = network.to(device).eval()
+        self.network = on_device(network, device, name)
+        self.network.roi_heads.at_once = rows_that_fit(device, AT_ONCE)
         self.config = network.config
         self.name, self.revision, self.device = name, revision, device
+        if self.precision == "float16":  # tensor cores take convolutions in this order
+            self.network.to(memory_format=torch.channels_last)
         self.preparation = Preparation(self.config)
         self._class_names = class_names
+
+    @property
+    def precision(self) -> str:
+        """In what it calculates: ``float16``, if half precision of either kind is asked for."""
+        name = precision_name(self.device)
+        return "float16" if name == "bfloat16" else name
 
     @property
     def class_names(self) -> list[str]:
@@ -123,6 +145,10 @@ class Detector:
             If persons are looked for and the names of the classes are missing.
         ImageError
             If an image cannot be used; the message names it.
+        MemoryError
+            If a single picture does not fit in memory.
+        FloatingPointError
+            If half precision is asked for and does not hold what the network makes of a picture.
 
         Warns
         -----
@@ -134,17 +160,26 @@ class Detector:
         if not len(shown):
             raise ValueError("there are no images: the list is empty")
         names = None if words is None else self.class_names
+        sizes = np.zeros((len(shown), 2), dtype=np.int64)
+
+        def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
+            return image_batches(shown, ImageTransform(self.preparation), planned, self.device, FEW)
+
+        def run(rows: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
+            pixels = loaded.of(rows)[PIXELS]
+            sizes[rows] = pixels.shape[:1:-1]
+            return self._found(pixels)
+
         label = f"{self.name}: {len(shown):,} images"
-        prepared = loaded(shown, self.preparation, range(len(shown)), few=FEW, chunk=CHUNK)
-        rows = [self._row(*each) for each in progress(prepared, label, len(shown))]
-        empty = [shown.name(i) for i, row in enumerate(rows) if not len(row.boxes)]
+        found = run_in_batches(np.ones(len(shown)), run, 1, label, load)
+        regions = _regions(found, sizes)
+        empty = [shown.name(row) for row in np.flatnonzero(~regions.real.any(axis=1))]
         if empty:
             warnings.warn(
                 f"{self.name} found nothing in {first_few(empty)}: no region of these rows is "
                 "real. Leave the images out, or use another picture",
                 stacklevel=2,
             )
-        regions = stacked(rows, self.config.max_detections)
         return regions if names is None else self.with_persons(regions, words)
 
     def with_persons(self, regions: RegionFeatures, words: Sequence[str] = ()) -> RegionFeatures:
@@ -167,19 +202,39 @@ class Detector:
         return replace(named, persons=named.named((*PERSON_WORDS, *words)))
 
     @torch.inference_mode()
-    def _row(self, pixels: np.ndarray, size: tuple[int, int]) -> RegionRow:
-        """Return a prepared picture's regions, boxes in pixels of the height and width it had.
+    def _found(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Return the numbers of a picture's regions, (1, most regions, 8 + d), zero beyond them.
 
-        All numbers leave the device together; whole ones stay exact up to 2^24.
+        They are the box in pixels of the picture, class, score, attribute, 1 and the features;
+        whole numbers stay exact up to 2^24.
         """
-        found = self.network(torch.from_numpy(pixels)[None].to(self.device))
-        columns = [each if each.ndim > 1 else each[:, None] for each in found]
-        numbers = torch.cat(columns, dim=1).cpu().numpy()
-        classes, scores, attributes = numbers[:, 4:7].T
-        scale = np.array(size, np.float32) / np.array(pixels.shape[-2:], np.float32)
-        boxes = clip_boxes(numbers[:, :4] * scale[[1, 0, 1, 0]], size[::-1])
-        classes, attributes = classes.astype(np.int64), attributes.astype(np.int64)
-        return RegionRow(numbers[:, 7:], boxes, size[::-1], classes, attributes, scores)
+        with autocast(self.device, torch.float16):
+            found = self.network(self.preparation.prepared(pixels))
+        height, width = self.preparation.size(*pixels.shape[-2:])
+        scale = np.array(pixels.shape[-2:], np.float32) / np.array([height, width], np.float32)
+        scale = torch.as_tensor(scale[[1, 0, 1, 0]]).to(self.device, non_blocking=True)
+        said = [each[:, None] for each in (found.classes, found.scores, found.attributes)]
+        there = torch.ones_like(found.scores)[:, None]
+        numbers = torch.cat([found.boxes * scale, *said, there, found.features], dim=1)
+        beyond = self.config.max_detections - len(numbers)
+        return nn.functional.pad(numbers, (0, 0, 0, beyond))[None]
+
+
+def _regions(found: np.ndarray, sizes: np.ndarray) -> RegionFeatures:
+    """Return the regions of n pictures, given their numbers (n, k, 8 + d) and (w, h) of each."""
+    classes, scores, attributes, there = np.moveaxis(found[..., 4:8], 2, 0)
+    real = there > 0
+    boxes = clip_boxes(found[..., :4], sizes[:, None]) / np.tile(sizes, 2)[:, None]
+    return RegionFeatures(
+        found[..., 8:],
+        np.where(real[..., None], boxes, 0),
+        real,
+        np.zeros_like(real),
+        sizes,
+        np.where(real, classes, -1),
+        np.where(real, attributes, -1),
+        scores,
+    )
 
 
 @dataclass(frozen=True)
@@ -188,7 +243,7 @@ class Preparation:
 
     Channels in the network's order, the shorter side resized to ``min_size`` unless the longer one
     would pass ``max_size`` (bilinear, on floats, without smoothing), mean subtracted and divided
-    by the deviation.
+    by the deviation: on the device, which is sent the picture as it is.
 
     Parameters
     ----------
@@ -198,8 +253,8 @@ class Preparation:
 
     config: FasterRcnnConfig
 
-    def __call__(self, picture: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
-        """Return the prepared picture, (3, h, w) float32, and the height and width it came with.
+    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
+        """Return a picture, uint8 (h, w, 3), as pixel_values, uint8 (3, h, w).
 
         Raises
         ------
@@ -213,14 +268,18 @@ class Preparation:
                 f"a picture of {width} x {height} pixels is too narrow: resized it has "
                 f"{size[1]} x {size[0]}, and the detector needs {THINNEST}. Crop it"
             )
-        channels = picture[:, :, ::-1] if self.config.input.format == "BGR" else picture
-        pixels = torch.from_numpy(channels.astype(np.float32)).permute(2, 0, 1)[None]
-        pixels = nn.functional.interpolate(pixels, size, mode="bilinear", align_corners=False)[0]
+        return {PIXELS: picture.transpose(2, 0, 1)}
+
+    def prepared(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Return pixels (n, 3, h, w) in the network's order, size and range, float32."""
+        pixels = pixels.flip(1) if self.config.input.format == "BGR" else pixels
+        size = self.size(*pixels.shape[-2:])
+        pixels = nn.functional.interpolate(pixels.float(), size, mode="bilinear")
         mean, deviation = (
-            torch.tensor(each)[:, None, None]
+            torch.tensor(each)[:, None, None].to(pixels.device, non_blocking=True)
             for each in (self.config.model.pixel_mean, self.config.model.pixel_std)
         )
-        return ((pixels - mean) / deviation).numpy(), (height, width)
+        return (pixels - mean) / deviation
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Return the height and width to which a picture is resized."""
@@ -231,16 +290,16 @@ class Preparation:
         return int(sides[0] * scale + 0.5), int(sides[1] * scale + 0.5)
 
 
-def clip_boxes(boxes: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return boxes (k, 4) of a picture of (w, h) pixels, none thinner than a pixel.
+def clip_boxes(boxes: np.ndarray, size: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return boxes (..., 4) of pictures of (w, h) pixels, none thinner than a pixel.
 
     Examples
     --------
     >>> clip_boxes(np.array([[50.0, 5.0, 50.0, 20.0]]), (50, 20)).tolist()
     [[49.0, 5.0, 50.0, 20.0]]
     """
-    low = np.clip(boxes[:, :2], 0, np.array(size) - 1)
-    return np.concatenate([low, np.clip(boxes[:, 2:], low + 1, size)], axis=1)
+    low = np.clip(boxes[..., :2], 0, np.array(size) - 1)
+    return np.concatenate([low, np.clip(boxes[..., 2:], low + 1, size)], axis=-1)
 
 
 def load(entry: Entry, checkpoint: Path, device: str) -> Detector:
@@ -256,6 +315,7 @@ def load(entry: Entry, checkpoint: Path, device: str) -> Detector:
         ``objects_vocab.txt`` and ``attributes_vocab.txt``, one name a line.
     device
         A torch device.
+
     Returns
     -------
     Detector

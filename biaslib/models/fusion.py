@@ -13,8 +13,10 @@ import numpy as np
 import torch
 
 from biaslib.models._batches import (
+    at,
     autocast,
     gather_log_probabilities,
+    on_device,
     rows_that_fit,
     run_in_batches,
 )
@@ -115,7 +117,7 @@ class FusionModel(ABC):
 
     def __init__(self, network: torch.nn.Module, tokenizer, name: str, revision: str, device: str):
         require_embedded(tokenizer, network)
-        self.network = network.to(device).eval()
+        self.network = on_device(network, device, name)
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device
         self.max_tokens = token_limit(tokenizer, network.config)
@@ -162,7 +164,7 @@ class FusionModel(ABC):
             images = different(batch)
             part = None if prepared is None else prepared[images]
             visual = self.visual(part, np.arange(len(images)), mask)
-            yield ImageBatch(images, self._on_device(visual))
+            yield ImageBatch.sent(images, visual, self.device)
 
     def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return what is made of images before a text is read: once for all texts of an image."""
@@ -286,14 +288,14 @@ class FusionModel(ABC):
 
         def log_probabilities(
             batch: np.ndarray, filled: list[list[int]], pairs: np.ndarray, loaded: ImageBatch
-        ) -> np.ndarray:
+        ) -> torch.Tensor:
             places = np.nonzero(padded(filled, self.tokenizer.pad_token_id)[0] == mask)
 
             def at_masks(output: Output) -> torch.Tensor:
                 states = at(output.text, *places)
                 return gather_log_probabilities(self.word_logits(states), pairs)
 
-            return self._read(filled, loaded, images_of[batch], at_masks).cpu().numpy()
+            return self._read(filled, loaded, images_of[batch], at_masks)
 
         return candidate_log_prob(
             [row.ids for row in rows],
@@ -434,9 +436,3 @@ class FusionModel(ABC):
         if prepared is not None and len(prepared) != n:
             raise ValueError(f"there are {len(prepared)} images for {n} texts; give one for each")
         return prepared
-
-
-def at(states: torch.Tensor, rows: Sequence[int], places: Sequence[int]) -> torch.Tensor:
-    """Return the states at q places of rows: (n, tokens, d) -> (q, d)."""
-    index = torch.as_tensor(np.stack([rows, places])).to(states.device, non_blocking=True)
-    return states[index[0], index[1]]

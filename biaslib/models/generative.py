@@ -19,7 +19,7 @@ import torch
 import transformers
 from scipy.special import logsumexp
 
-from biaslib.models._batches import autocast, precision
+from biaslib.models._batches import autocast, on_device, precision
 from biaslib.models._entries import Entry
 from biaslib.models._folders import read_config, revision_of
 from biaslib.models._masks import AMONG
@@ -196,7 +196,7 @@ class Generative:
         score: str = "mean",
     ) -> None:
         _require_score(score)
-        self.network = network.to(device).eval()
+        self.network = on_device(network, device, name)
         self.processor, self.tokenizer = processor, processor.tokenizer
         self.name, self.weights, self.device = name, revision, device
         self.prompts, self.score = prompts, score
@@ -433,9 +433,10 @@ class Generative:
             known = (*row.prompt, None, *row.answer[:-1])
             if known not in read:
                 read[known] = self._after_prompt(row.inputs, row.answer[:-1])
-            chosen = torch.tensor(row.answer, device=self.device)[:, None]
-            scored.append(read[known].gather(-1, chosen)[:, 0].double().cpu().numpy())
-        return scored
+            chosen = torch.tensor(row.answer)[:, None].to(self.device, non_blocking=True)
+            scored.append(read[known].gather(-1, chosen)[:, 0])
+        together = torch.cat(scored).double().cpu().numpy()  # one wait for all rows of a picture
+        return np.split(together, np.cumsum([len(row.answer) for row in rows])[:-1])
 
     def _after_prompt(self, inputs: Inputs, answer: list[int]) -> torch.Tensor:
         """Return log-probabilities of what follows a prompt and each token of an answer."""
@@ -450,7 +451,9 @@ class Generative:
                 batch[name] = torch.cat([each, more], dim=1)
         kind, n = next(self.network.parameters()).dtype, len(answer) + 1
         batch = {
-            name: each.to(self.device, kind if each.is_floating_point() else None)
+            name: each.to(
+                self.device, kind if each.is_floating_point() else None, non_blocking=True
+            )
             for name, each in batch.items()
         }
         if "logits_to_keep" in inspect.signature(self.network.forward).parameters:

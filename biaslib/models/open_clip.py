@@ -11,6 +11,7 @@ import open_clip
 import torch
 from PIL import Image
 
+from biaslib.models._batches import on_device
 from biaslib.models._checkpoints import CheckpointError
 from biaslib.models._entries import Entry
 from biaslib.models._folders import read_config, revision_of, weight_files
@@ -51,8 +52,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     require_whole(settings, str(folder))
     _require_weights_for(settings, folder)
     name = f"local-dir:{folder}"
-    model, preprocess = open_clip.create_model_from_pretrained(name, device=device)
-    model = model.float().eval()
+    model, preprocess = open_clip.create_model_from_pretrained(name, device="cpu")
+    model = on_device(model.float(), device, entry.name)
     # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
     wrapped = settings["text_cfg"].get("hf_tokenizer_name")
     safely = {"trust_remote_code": False, "local_files_only": True} if wrapped else {}
@@ -66,7 +67,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         return counts
 
     def encode_texts(texts: list[str]) -> torch.Tensor:
-        return model.encode_text(tokenizer(texts).to(device))
+        return model.encode_text(tokenizer(texts).to(device, non_blocking=True))
 
     def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         return model.encode_image(batch["pixel_values"])

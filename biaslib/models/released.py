@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from biaslib.models._batches import at
 from biaslib.models._region_model import RegionModel
 from biaslib.models.capabilities import CapabilityError
-from biaslib.models.fusion import Mask, Output, at
+from biaslib.models.fusion import Mask, Output
 from biaslib.models.global_region import with_whole_image
 from biaslib.models.lxmert import Lxmert
 from biaslib.models.regions import RegionFeatures

@@ -50,12 +50,11 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     """
     key = {"model": model.name, "revision": model.revision, "output": output, **options}
     key |= {"code": model.code} if hasattr(model, "code") else {}
-    device = getattr(model, "device", None)
-    if device is None:
+    if getattr(model, "device", None) is None:
         return key
-    from biaslib.models._batches import precision_name
+    from biaslib.models._batches import precision_of
 
-    numbers = precision_name(str(device))
+    numbers = precision_of(model)
     return key if numbers == "float32" else key | {"precision": numbers}
 
 

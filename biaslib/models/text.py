@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import autocast, run_in_batches
+from biaslib.models._batches import at, autocast, on_device, rows_that_fit, run_in_batches
 from biaslib.models._checkpoints import require_told_apart
 from biaslib.models._entries import Entry
 from biaslib.models._folders import checksums, revision_of
@@ -82,7 +82,7 @@ class TextEncoder:
         longest: int | None = None,
     ):
         require_embedded(tokenizer, model)
-        self.model = model.to(device).eval()
+        self.model = on_device(model, device, name)
         self.tokenizer = tokenizer
         self.name = name
         self.revision = revision
@@ -97,7 +97,7 @@ class TextEncoder:
         images: None = None,
         level: str = "sentence",
         words: Sequence[str] | None = None,
-        batch_size: int = 256,
+        batch_size: int | None = None,
     ) -> np.ndarray:
         """Return one embedding a text.
 
@@ -117,8 +117,8 @@ class TextEncoder:
         words
             For ``contextual``: the n words to look at, each a whole word of its text.
         batch_size
-            Texts a forward pass; it does not change results beyond rounding. It is halved if
-            memory does not suffice.
+            Texts a forward pass: 256, or more on a card with the memory for it; it does not change
+            results beyond rounding. It is halved if memory does not suffice.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class TextEncoder:
         return self._at_levels([level], texts, words, batch_size)[:, 0]
 
     def embed_sentences(
-        self, texts: Sequence[str], words: Sequence[str], batch_size: int = 256
+        self, texts: Sequence[str], words: Sequence[str], batch_size: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the embeddings of sentences at two levels, from one pass of the network.
 
@@ -187,14 +187,14 @@ class TextEncoder:
         def read(level: str, states, mask, rows: np.ndarray) -> torch.Tensor:
             if level != "contextual":
                 return self.pool(states.float(), mask)
-            return states[torch.arange(len(rows)), torch.as_tensor(positions[rows])].float()
+            return at(states, range(len(rows)), positions[rows]).float()
 
-        def run(rows: np.ndarray) -> np.ndarray:
+        def run(rows: np.ndarray) -> torch.Tensor:
             states, mask = self._hidden_states([texts[row] for row in rows])
-            found = torch.stack([read(level, states, mask, rows) for level in levels], dim=1)
-            return found.cpu().numpy()
+            return torch.stack([read(level, states, mask, rows) for level in levels], dim=1)
 
-        return run_in_batches(lengths, run, batch_size, f"{self.name}: {len(texts):,} texts")
+        size = batch_size or rows_that_fit(self.device, 256)
+        return run_in_batches(lengths, run, size, f"{self.name}: {len(texts):,} texts")
 
     def tried_out(self, folder: Path) -> "TextEncoder":
         """Return this encoder, which has told two texts apart.
@@ -223,7 +223,8 @@ class TextEncoder:
 
     @torch.inference_mode()
     def _hidden_states(self, texts):
-        inputs = self.tokenizer(texts, padding=True, return_tensors="pt").to(self.device)
+        inputs = self.tokenizer(texts, padding=True, return_tensors="pt")
+        inputs = inputs.to(self.device, non_blocking=True)
         with autocast(self.device):
             return self.model(**inputs).last_hidden_state, inputs["attention_mask"]
 

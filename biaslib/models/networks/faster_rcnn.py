@@ -26,7 +26,7 @@ BLOCKS = {50: (3, 4, 6), 101: (3, 4, 23), 152: (3, 8, 36)}
 """Blocks in the second to fourth stage of a ResNet, by its depth."""
 
 AT_ONCE = 64
-"""Regions that the fifth stage reads at a time, which bounds its memory."""
+"""Regions that the fifth stage reads at a time unless there is memory for more."""
 
 FIXED = {
     "resnets.norm": "BN",
@@ -162,6 +162,9 @@ class FasterRcnn(nn.Module):
     def forward(self, image: torch.Tensor, size: tuple[int, int] | None = None) -> Detections:
         """Detect in one picture.
 
+        Under autocast, convolutions and products of matrices are in half precision; boxes, and
+        what chooses among them, are in float32.
+
         Parameters
         ----------
         image
@@ -173,11 +176,22 @@ class FasterRcnn(nn.Module):
         -------
         Detections
             With boxes in pixels of the prepared picture.
+
+        Raises
+        ------
+        FloatingPointError
+            If half precision does not hold what the backbone makes of the picture.
         """
         size = size or tuple(image.shape[-2:])
         maps = self.backbone(image)
+        if maps.dtype != torch.float32 and not maps.isfinite().all():
+            raise FloatingPointError(
+                "a picture goes beyond what half precision holds in the detector: set "
+                "BIASLIB_PRECISION=float32"
+            )
         boxes, _ = self.proposal_generator(maps, size)
-        return select(boxes, self.roi_heads(maps, boxes), size, self.config)
+        readings = Readings(*(part.float() for part in self.roi_heads(maps, boxes)))
+        return select(boxes, readings, size, self.config)
 
 
 class Convolution(nn.Conv2d):
@@ -312,17 +326,22 @@ class ProposalGenerator(nn.Module):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the boxes (p, 4) and logits (p,) of a picture's proposals, the surest first."""
         settings = self.config.rpn
-        logits, shifts = (part[0] for part in self.rpn_head(maps))
+        logits, shifts = (part[0].float() for part in self.rpn_head(maps))
         shifts = shifts.unflatten(0, (-1, 4)).permute(2, 3, 0, 1).flatten(0, 2)
         logits, order = logits.permute(1, 2, 0).flatten().sort(descending=True, stable=True)
         logits, order = logits[: settings.pre_nms_topk_test], order[: settings.pre_nms_topk_test]
         anchors = self.anchor_generator(*maps.shape[-2:])[order]
         boxes = BoxCoder(settings.bbox_reg_weights).decode_single(shifts[order], anchors)
         boxes = clip_boxes_to_image(boxes, size)
-        large = (boxes[:, 2:] - boxes[:, :2] > self.config.proposal_generator.min_size).all(dim=1)
+        large = large_enough(boxes, self.config.proposal_generator.min_size)
         boxes, logits = boxes[large], logits[large]
         kept = nms(boxes, logits, settings.nms_thresh)[: settings.post_nms_topk_test]
         return boxes[kept], logits[kept]
+
+
+def large_enough(boxes: torch.Tensor, least: float) -> torch.Tensor:
+    """Return the numbers of the boxes both of whose sides are longer than so many pixels."""
+    return (boxes[:, 2:] - boxes[:, :2] > least).all(dim=1).nonzero()[:, 0]
 
 
 class RegionHeads(nn.Module):
@@ -330,6 +349,7 @@ class RegionHeads(nn.Module):
 
     def __init__(self, config: FasterRcnnConfig):
         super().__init__()
+        self.at_once = AT_ONCE
         self.pool_size = config.roi_box_head.pooler_resolution
         stride, dilation = (2, 1) if config.roi_box_head.res5halve else (1, 2)
         self.res5 = _stage(config, 5, 3, stride, dilation)
@@ -338,8 +358,8 @@ class RegionHeads(nn.Module):
     def forward(self, maps: torch.Tensor, boxes: torch.Tensor) -> Readings:
         """Read the regions of a picture, some at a time."""
         features = []
-        for part in boxes.split(AT_ONCE):
-            pooled = roi_pool(maps, [part], self.pool_size, 1 / STRIDE)
+        for part in boxes.split(self.at_once):
+            pooled = roi_pool(maps.float(), [part], self.pool_size, 1 / STRIDE)
             features.append(self.res5(pooled).mean(dim=(2, 3)))
         return self.box_predictor(torch.cat(features))
 

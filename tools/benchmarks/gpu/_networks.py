@@ -43,13 +43,14 @@ class Asked(NamedTuple):
 class Task(NamedTuple):
     """What is measured: how it is built, of how many items, and the pixels of a picture.
 
-    Without pixels, the items are texts with regions.
+    Without pixels, the items are texts with regions. A network that has a kind of half precision of
+    its own has it in *half*.
     """
 
     built: Callable[[str, str], Asked]
     items: dict[str, int]
     pixels: tuple[int, int] | None = (480, 640)
-    half: bool = True
+    half: torch.dtype | None = None
     needs: float = 10
 
 
@@ -164,7 +165,7 @@ def _of(make: Callable, name: str) -> Callable[[str, str], Asked]:
 PORTRAIT = (224, 224)
 TASKS = {
     "ViT-H/14": Task(_of(dual, "clip_h14"), {"full": 512, "tiny": 6}, PORTRAIT, needs=25),
-    "detector": Task(detector, {"full": 32, "tiny": 5}, half=False, needs=15),
+    "detector": Task(detector, {"full": 32, "tiny": 5}, half=torch.float16, needs=15),
     "ViLT matching": Task(_of(matching, "vilt"), {"full": 256, "tiny": 4}),
     "VisualBERT": Task(_of(embedding, "visualbert"), {"full": 1024, "tiny": 6}, None),
     "CLIP ViT-B/32": Task(_of(dual, "clip"), {"full": 2048, "tiny": 6}, PORTRAIT),

@@ -40,7 +40,7 @@ def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:
                     each,
                 )
                 for each in group
-                if task.half or each in ("float32", "tf32")
+                if task.half is None or each != "bfloat16"
             ]
     return found
 
@@ -64,7 +64,7 @@ def measured(
     with calculating_in(precision, device):
         in_memory, files = inputs(name, size, asked.model)
         peak = peak_gb(lambda: asked.public(in_memory), device)
-        context = functools.partial(autocast, device)
+        context = functools.partial(autocast, device, TASKS[name].half)
         public = functools.partial(asked.public, in_memory)
         both = loops.loops(asked.owner, asked.name, public, asked.rows, context)
         if name not in counted:
