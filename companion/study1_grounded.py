@@ -9,6 +9,7 @@ from biaslib import inference, published, reproduction, runtime, stimuli
 from biaslib.datasets import ross2021
 from biaslib.display import (
     COLOURS,
+    Figure,
     Folded,
     Table,
     dots,
@@ -19,7 +20,6 @@ from biaslib.display import (
     signed,
     subplots,
 )
-from biaslib.display import figure as figure_of
 from biaslib.display import table as table_of
 from biaslib.metrics.association import association
 from biaslib.studies import study1_grounded as study
@@ -589,50 +589,34 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
 
 
 def results(
-    scores: pandas.DataFrame,
-    drawn: pandas.DataFrame,
     every: pandas.DataFrame,
     looked_up: pandas.DataFrame,
     alone: pandas.DataFrame,
+    *figures: Figure,
 ) -> Folded:
-    """Return what a run has to show, in the order of the paper, behind one line.
+    """Return what a run has to show, figures and tables, behind one line.
 
     Parameters
     ----------
-    scores
-        Of the three experiments, out of domain.
-    drawn
-        Experiment 1 at sentence level, with intervals over words.
     every
-        *scores*, and those with an input hidden.
+        Scores of the three experiments out of domain, and those with an input hidden.
     looked_up
         *every*, and those in domain.
     alone
         Of the model that reads the same texts without pictures.
+    *figures
+        Of the same scores.
     """
-    planted = profile_of(scores) == "planted"
+    planted = profile_of(every) == "planted"
     line = "The run's tables and figures"
     if planted:
         line = "A toy's numbers, to show the form of the tables and figures"
-    shown = figure_of(
-        effects_figure(with_intervals(scores, drawn)),
-        "Effect sizes of Experiment 1 at sentence level, one mark for each model, with 95% "
-        "intervals that resample target and attribute words. Filled: one-sided p below .05 with "
-        "every text and its image as a unit, as in the released code.",
-        name="fig-grounded-effects",
-        alt="Dot plot with a row for each of thirteen tests and up to four marks with intervals "
-        "in each. Many marks right of zero are filled, none left of it.",
-        table=table_of(
-            score_table(looked_up),
-            f"All effect sizes of this run; {stars(looked_up)}.{mark(looked_up)}",
-        ),
-    )
     stricter = "Significant tests, all models and levels, under stricter rules; Experiment 3 has "
-    stricter += f"attribute words as units throughout.{mark(scores)}"
-    means = f"Mean absolute effect size by experiment, and of text alone.{mark(scores)}"
+    stricter += f"attribute words as units throughout.{mark(every)}"
+    means = f"Mean absolute effect size by experiment, and of text alone.{mark(every)}"
     return fold(
         line,
-        shown,
+        *figures,
         table_of(stricter_counts(every), stricter),
         table_of(mean_sizes(looked_up, alone), means, decimals=2),
     )

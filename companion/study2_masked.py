@@ -212,9 +212,13 @@ def example_table(parts: Sequence[tuple[str, dict[str, float], str]]) -> pandas.
 
 
 def results(
-    inputs: study.Inputs, found: study.Results, shares: pandas.DataFrame, other: pandas.DataFrame
+    inputs: study.Inputs,
+    found: study.Results,
+    shares: pandas.DataFrame,
+    other: pandas.DataFrame,
+    *figures: display.Figure,
 ) -> display.Folded:
-    """Return what a run has to show, in the order of the paper, behind one line.
+    """Return what a run has to show, figures and tables, behind one line.
 
     Parameters
     ----------
@@ -226,6 +230,8 @@ def results(
         Of :func:`biaslib.studies.study2_masked.shares`.
     other
         Of :func:`other_choices`.
+    *figures
+        Of the same scores.
     """
     planted = inputs.profile == "planted"
     line = "The run's tables and figures"
@@ -236,28 +242,20 @@ def results(
     if len(found.problems):
         problems = display.problem_table(found.problems)
         parts.append(display.table(problems, "What was wrong, or should be known"))
-    parts += _of_the_six(found, where)
-    parts += _of_the_forty(found.scores, shares, where)
+    parts += [*figures, *_of_the_six(found, where)]
+    columns = ["test", "level", "statistic", "value", "low", "high", "count", "n"]
+    caption = "shares of entities, with 95% intervals (Section 5 of the paper)"
+    parts.append(display.table(shares[columns], where + caption, decimals=3))
     caption = "B under each choice, against the run above: rank correlation, mean and largest "
     caption += "change, signs that change among n entities"
     return display.fold(line, *parts, display.table(other, where + caption, decimals=3))
 
 
-def _of_the_six(found: study.Results, where: str) -> list[display.Figure | display.Table]:
+def _of_the_six(found: study.Results, where: str) -> list[display.Table]:
     scores = found.scores
-    drawn = display.figure(
-        association_bars(scores),
-        "Association shift of pre-training, language association and visual association of the "
-        "case study's six entities, one bar for each agent, with 95% intervals over pictures "
-        "(structure of the paper's Figures 2, 3 and 4).",
-        name="fig-masked-sources",
-        alt="Three bar charts below each other, each with two bars, woman and man, for each of the "
-        "six entities: pre-training, language and vision, above or below zero.",
-        table=display.table(sources_table(scores), f"{where}scores of the six entities"),
-    )
     quoted = quoted_table(scores, study.picture_tests(found.log_probs))
     named = study.top_candidates(found.log_probs, _entities(scores))
-    parts = [drawn, display.table(quoted, f"{where}visual bias of each entity, to quote")]
+    parts = [display.table(quoted, f"{where}visual bias of each entity, to quote")]
     if len(named):
         caption = "pictures for which another entity is named (logic of the paper's Table 3)"
         rates = study.misnaming_rates(named)
@@ -268,24 +266,6 @@ def _of_the_six(found: study.Results, where: str) -> list[display.Figure | displ
 def _entities(scores: pandas.DataFrame) -> pandas.DataFrame:
     known = stimuli.entities()
     return known[known["entity"].isin(scores["test"])]
-
-
-def _of_the_forty(
-    scores: pandas.DataFrame, shares: pandas.DataFrame, where: str
-) -> list[display.Figure | display.Table]:
-    drawn = display.figure(
-        bias_bars(scores),
-        "Bias score of forty entities in captions alone (left, structure of Figure 5a) and its "
-        "difference from the text-only model's (right, structure of Figure 5b). Colours and "
-        "hatching: the label that a stereotype gives, by our reading.",
-        name="fig-masked-forty",
-        alt="Two panels of horizontal bars, forty entities sorted by bias score and coloured by "
-        "their label; bars to the right lean to women, bars to the left to men.",
-        table=display.table(bias_table(scores), f"{where}B of forty entities in captions alone"),
-    )
-    columns = ["test", "level", "statistic", "value", "low", "high", "count", "n"]
-    caption = "shares of entities, with 95% intervals (Section 5 of the paper)"
-    return [drawn, display.table(shares[columns], where + caption, decimals=3)]
 
 
 def data_availability(inputs: study.Inputs) -> pandas.DataFrame:

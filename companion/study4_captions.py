@@ -143,8 +143,8 @@ def example_table(pairs: Sequence[np.ndarray]) -> pandas.DataFrame:
 # The run
 
 
-def results(found: study.Run, scores: pandas.DataFrame, moved: pandas.DataFrame) -> display.Folded:
-    """Return what a run has to show, in the order of the paper, behind one line.
+def results(found: study.Run, scores: pandas.DataFrame, *figures: display.Figure) -> display.Folded:
+    """Return what a run has to show, tables and then figures, behind one line.
 
     Parameters
     ----------
@@ -152,55 +152,45 @@ def results(found: study.Run, scores: pandas.DataFrame, moved: pandas.DataFrame)
         What was run.
     scores
         Of :func:`biaslib.studies.study4_captions.selection_scores`, of the selected images.
-    moved
-        Of :func:`biaslib.studies.study4_captions.shifts`.
+    *figures
+        Of the same scores.
     """
     profile = found.inputs.profile
     line = "The run's tables and figures"
     if profile == "planted":
         line = "A toy's numbers, to show the form of the tables and figures"
-    parts = [*_what_ran(found), *_selections(found, scores), *_shifts(moved, profile)]
+    parts = [*_what_ran(found), *_selections(found, scores), *figures]
     if profile == "paper":
         parts.append(display.table(figure_3(found), "The two cases of Figure 3: printed, and here"))
     return display.fold(line, *parts)
 
 
-def _what_ran(found: study.Run) -> list[display.Table]:
-    """Return tables of images and models, of what is there and of what is not."""
-    given, profile = found.inputs, found.inputs.profile
+def missing_tables(given: study.Inputs) -> list[display.Table]:
+    """Return what is there of the images, and what cannot be computed; nothing if all are there."""
     parts = []
     if given.links is not None:
         parts.append(display.table(given.links, "Links that still lead to an image, by category"))
     if len(missing := study.missing_inputs(given)):
         parts.append(display.table(missing, "What cannot be computed of these images"))
-    models = tiny(models_table(found), profile)
-    parts.append(
-        display.table(models, titled("The structure of Table 2: what scores captions", profile))
-    )
+    return parts
+
+
+def _what_ran(found: study.Run) -> list[display.Table]:
+    """Return tables of the models that ran, and of those that did not."""
+    profile = found.inputs.profile
+    caption = titled("The structure of Table 2: what scores captions", profile)
+    parts = [display.table(tiny(models_table(found), profile), caption)]
     if len(found.skipped):
         parts.append(display.table(skipped_table(found), "What was not run, and why"))
     return parts
 
 
-def _selections(found: study.Run, scores: pandas.DataFrame) -> list[display.Table | display.Figure]:
+def _selections(found: study.Run, scores: pandas.DataFrame) -> list[display.Table]:
     """Return vlrs, vlbs and ivlas of the selection and of all images, and pairs of models."""
     profile = found.inputs.profile
     shown = tiny(scores, profile)
-    drawn = display.figure(
-        intervals(shown, "vlbs"),
-        "The structure of Table 4: vlbs by model and category with 95% intervals over triplets; "
-        "dotted: the random model",
-        name="fig-selection-vlbs",
-        alt="Dot charts, one for all images and one for each category. Each model has a row with a "
-        "dot and a horizontal interval; a dotted line marks the random model.",
-        table=display.table(
-            interval_table(shown, "vlbs"),
-            titled("Table behind the figure: vlbs by category", profile),
-            decimals=1,
-        ),
-    )
     caption = "The structure of Table 3: per cent, 95% intervals over triplets"
-    parts = [display.table(scores_table(shown), titled(caption, profile)), drawn]
+    parts = [display.table(scores_table(shown), titled(caption, profile))]
     if profile == "paper":
         every = scores_table(study.selection_scores(found))
         parts.append(display.table(every, "Table 3 once more, of all images"))
@@ -210,24 +200,6 @@ def _selections(found: study.Run, scores: pandas.DataFrame) -> list[display.Tabl
     pairs = tiny(study.paired_tests(found, "vlbs"), profile)
     caption = "Differences in vlbs: 95% interval, p by exchange"
     return [*parts, display.table(paired_table(pairs), titled(caption, profile))]
-
-
-def _shifts(moved: pandas.DataFrame, profile: str) -> list[display.Figure]:
-    """Return lmss and vlss as the paper's Figure 4 has them."""
-    summary = tiny(study.shift_scores(moved), profile)
-    drawn = display.figure(
-        shift_figure(tiny(moved, profile), profile),
-        "The structure of Figure 4: lmss and vlss of anti-stereotypical images of gender, one dot "
-        "for each image. Filled: the paper's subset, where the model had picked the stereotype",
-        name="fig-selection-shifts",
-        alt="Two dot charts side by side, lmss and vlss, a row a model and a dot an image, filled "
-        "where the model picked the stereotype; a vertical line marks zero.",
-        table=display.table(
-            shift_table(summary[summary["level"] != "all"]),
-            titled("Table behind the figure: means and shares above 0", profile),
-        ),
-    )
-    return [drawn]
 
 
 # Table 2 and Figure 3

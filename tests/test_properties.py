@@ -645,6 +645,24 @@ def test_bootstrap_intervals_turn_and_stretch_and_move(seed, scale):
     np.testing.assert_allclose(bounds(interval(np.full(9, x[0]))), x[0], atol=1e-12)
 
 
+@property_of(inference.stratified_bootstrap, seed=seeds, scale=st.sampled_from([0.5, 4.0, -2.0]))
+def test_intervals_within_strata_stretch_and_move_and_hold_a_stratum_of_one(seed, scale):
+    x = np.random.default_rng(seed).exponential(size=9)
+    strata = list("aaaabbbcc")
+
+    def interval(values, strata=strata):
+        return inference.stratified_bootstrap(mean_of(values), strata, 200, seed)
+
+    found = interval(x)
+    assert found.low < found.estimate < found.high
+    assert found.estimate == pytest.approx(x.mean(), abs=1e-12)
+    moved = np.sort(bounds(interval(scale * x + 3)))
+    np.testing.assert_allclose(moved, np.sort(scale * bounds(found) + 3), atol=1e-9)
+    of_each = interval(np.repeat([1.0, 2.0, 5.0], [4, 3, 2]))  # nothing varies within a stratum
+    np.testing.assert_allclose(bounds(of_each), of_each.estimate, atol=1e-9)
+    assert np.isnan(bounds(interval(x, list(range(9))))).all()
+
+
 @property_of(inference.bootstrap_effect_size, seed=seeds, shift=shifts, stretch=stretches)
 def test_intervals_of_effect_sizes_ignore_scale_and_turn_with_the_sign(seed, shift, stretch):
     cosines_a, cosines_b = np.random.default_rng(seed).uniform(-1, 1, (2, 10, 4))
