@@ -18,7 +18,7 @@ SETS = {"X": "C0", "Y": "C1", "A": "C2", "B": "C4"}
 
 def vectors(sets: dict[str, np.ndarray]):
     """Draw two-dimensional embeddings as arrows, a colour a set."""
-    figure, axes = subplots(height=4.6, width=4.6)
+    figure, axes = subplots(height=4.6, width=4.3)
     for name, rows in sets.items():
         colour = SETS[name]
         for number, (across, up) in enumerate(rows, start=1):

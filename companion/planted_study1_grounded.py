@@ -184,7 +184,7 @@ def calibration_table(rates: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
     )
 
 
-def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns: int = 2):
+def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns: int = 1):
     """Draw for each question what its number says of a world with yes and one with no.
 
     Parameters
@@ -200,7 +200,7 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
     models = list(dict.fromkeys(answers["model"]))
     lines = -(-len(questions) // columns)
     height = lines * (0.19 * len(models) + 1.0) + 0.4
-    figure, axes = subplots(lines, columns, height=height, squeeze=False)
+    figure, axes = subplots(lines, columns, height=height, width=4.3, squeeze=False)
     for each, (question, words) in zip(axes.flat, questions.items(), strict=False):
         rows = answers[answers["question"] == question]
         for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):

@@ -42,7 +42,7 @@ def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: flo
     dose
         Of the rows of *recovered*.
     """
-    figure, (left, right) = subplots(1, 2, height=3.4)
+    figure, (left, right) = subplots(2, 1, height=6.0, width=4.3)
     whole = recovered.query("planted_in == 'both' and dose == @dose")
     for at, level in enumerate(SHOWN_LEVELS):
         ranks = whole.loc[whole["level"] == level, "rank"]

@@ -97,7 +97,8 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
     """
     names = list(dict.fromkeys(table["model"]))
     panels = [(score, view) for score in scores for view in EVIDENCE]
-    figure, axes = subplots(1, len(panels), height=1.2 + 0.34 * len(names), sharey=True)
+    height = 0.6 + len(panels) * (0.6 + 0.3 * len(names))
+    figure, axes = subplots(len(panels), 1, height=height, width=4.3, sharex=True, sharey=True)
     chance = caption_selection.reference_scores("random")
     for axis, (score, view) in zip(axes, panels, strict=True):
         for dose, label, mark, colour in STRENGTHS:
@@ -111,8 +112,9 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
         axis.axvline(getattr(chance, score), color="0.5", linewidth=1, linestyle=":")
         axis.axhline(0.5, color="0.8", linewidth=1)
         axis.set(xlim=(-6, 106), xticks=(0, 50, 100))
-        axis.set_title(f"{score},\n{EVIDENCE[view]}", fontsize=9)
-        axis.set_xlabel("per cent", fontsize=10)
+        axis.set_title(f"{score}, {EVIDENCE[view]}", fontsize=9)
+        axis.set_yticks(range(len(names)), names, fontsize=8.5)
+    axes[-1].set_xlabel("per cent", fontsize=10)
     return _with_names(figure, axes, names)
 
 

@@ -545,7 +545,7 @@ def category_scores() -> Figure:
     every = zhou2022.score_intervals().query("metric == 'vlbs'")
     overall = every.query("category == 'overall'").sort_values("percent")
     names = [name for name in every["category"].unique() if name != "overall"]
-    figure, panels = subplots(2, 2, height=5.2, width=4.6, sharey=True, sharex=True)
+    figure, panels = subplots(2, 2, height=5.2, width=4.3, sharey=True, sharex=True)
     for axes, name in zip(panels.flat, names, strict=True):
         rows = every[every["category"] == name]
         _scores_panel(axes, rows, overall["model"].tolist(), "C1")
@@ -583,7 +583,7 @@ def paired_verdicts_figure() -> Figure:
 
 def ability_and_bias_figure() -> Figure:
     """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
-    figure, axes = subplots(height=3.8, width=4.6)
+    figure, axes = subplots(height=3.8, width=4.3)
     rows = zhou2022.score_intervals().query("category == 'overall'")
     wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
     spread = {

@@ -124,7 +124,7 @@ SHOWN_SETS = {
 
 def six_sets_figure():
     """Draw a word with its picture for each of the six sets, and what each experiment compares."""
-    figure, axes = subplots(3, 3, height=4.6, width=4.6, height_ratios=[1, 1, 0.9])
+    figure, axes = subplots(3, 3, height=4.6, width=4.3, height_ratios=[1, 1, 0.9])
     figure.set_facecolor("white")
     for place, name in zip(axes.flat, ("X", "Ax", "Bx", "Y", "Ay", "By"), strict=False):
         word, code = SHOWN_SETS[name]
@@ -173,7 +173,7 @@ CIRCLE_WORDS = {
 
 def circle_figure(degrees: Mapping[str, Sequence[float]]):
     """Draw embeddings as angles of a quarter circle, an arc for each pair of sets."""
-    figure, axes = subplots(height=4.4, width=4.6, subplot_kw={"projection": "polar"})
+    figure, axes = subplots(height=4.4, width=4.3, subplot_kw={"projection": "polar"})
     for name, angles in degrees.items():
         colour, mark = ("C0", "C1")[name in ("Y", "Ay", "By")], "o" if name in "XY" else "D"
         radians, radius = np.radians(angles), ARCS[name]
@@ -494,7 +494,7 @@ def printed_effects_figure():
     sizes = printed_sizes().query("source == 'google'")
     names = list(study.tests()["test"])[::-1]
     models = list(dict.fromkeys(sizes["model"]))
-    figure, axes = subplots(1, 2, height=4.3, sharey=True)
+    figure, axes = subplots(2, 1, height=7.8, width=4.3, sharex=True)
     for experiment, each in zip((1, 2), axes, strict=True):
         for number, letter in enumerate(LETTERS):
             for place, model in enumerate(models):
@@ -505,10 +505,11 @@ def printed_effects_figure():
                 each.scatter(part["effect_size"], heights, **style)
         each.axvline(0, color="0.35", linewidth=1)
         each.axhline(6.5, color="0.6", linewidth=0.8, linestyle=":")
-        each.set(xlim=(-2.1, 2.1), xlabel="effect size d")
+        each.set_xlim(-2.1, 2.1)
+        each.set_yticks(range(len(names)), [TESTS[name] for name in names])
         each.set_title(f"Experiment {experiment}", fontsize=10.5)
         each.tick_params(labelsize=9)
-    axes[0].set_yticks(range(len(names)), [TESTS[name] for name in names])
+    axes[1].set_xlabel("effect size d")
     blank = [
         axes[0].plot([], [], "o", color=COLOURS[n], label=f"{LETTERS[letter]}")[0]
         for n, letter in enumerate(LETTERS)
@@ -521,7 +522,7 @@ def printed_effects_figure():
         handles=blank,
         loc="outside upper center",
         frameon=False,
-        ncols=7,
+        ncols=4,
         fontsize=8.5,
         columnspacing=0.9,
         handletextpad=0.2,
@@ -573,7 +574,7 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
     """Draw effect sizes of all tests, a mark a model; filled where p of texts is below .05."""
     rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
     names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
-    figure, axes = subplots(height=0.27 * len(names) + 1.3, width=4.6)
+    figure, axes = subplots(height=0.27 * len(names) + 1.3, width=4.3)
     for number, (model, part) in enumerate(rows.groupby("model", sort=False)):
         heights = [names.index(test) + 0.15 * (1.5 - number) for test in part["test"]]
         colour, mark = COLOURS[number], MARKS[number % len(MARKS)]
@@ -581,7 +582,7 @@ def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment
         dots(axes, heights, part, colour, mark, name, part["p_value"] < 0.05)
     axes.axvline(0, color="0.35", linewidth=1)
     axes.set(yticks=range(len(names)), yticklabels=names, xlim=(-2.1, 2.1), xlabel="effect size d")
-    axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axes.legend(frameon=False, ncols=2, fontsize=9, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     return marked(figure, profile_of(scores))
 
 

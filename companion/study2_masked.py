@@ -122,7 +122,7 @@ def printed_probabilities() -> pandas.DataFrame:
 def printed_figure():
     """Draw the four probabilities of the paper's Table 3 beside what each picture shows."""
     rows = printed_probabilities()
-    figure, axes = subplots(len(rows), 2, height=2.8, width=4.6, width_ratios=[1, 3])
+    figure, axes = subplots(len(rows), 2, height=2.8, width=4.3, width_ratios=[1, 3])
     figure.set_facecolor("white")
     for row, (left, right) in zip(rows.to_dict("records"), axes, strict=True):
         left.imshow(emoji_on_white(EMOJI[row["shown"]]), interpolation="lanczos")
@@ -145,7 +145,7 @@ def stated_figure():
     """Draw a cell an entity and source, with an arrow towards the group that the text states."""
     arrows = {"women": "women →", "men": "← men"}
     found, entities = stated(), _case_study()
-    figure, axes = subplots(height=3.2, width=4.6)
+    figure, axes = subplots(height=3.2, width=4.3)
     for row in found.itertuples():
         x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
         colour = GROUP_COLOURS.get(row.direction, "0.6")
@@ -183,7 +183,7 @@ def example(parts: Sequence[tuple[str, dict[str, float], str]]):
     parts
         Name of the source, S(E, g) by agent, and what is exchanged in words.
     """
-    figure, axes = subplots(len(parts), 2, height=5.4, width=4.6, width_ratios=[1.3, 1])
+    figure, axes = subplots(len(parts), 2, height=5.4, width=4.3, width_ratios=[1.3, 1])
     figure.set_facecolor("white")
     for (name, found, _), (left, right) in zip(parts, axes, strict=True):
         things, caption = SHOWN[name]
@@ -329,7 +329,7 @@ def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOU
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    figure, panels = subplots(len(levels), 1, height=1.7 * len(levels), width=4.6, squeeze=False)
+    figure, panels = subplots(len(levels), 1, height=1.7 * len(levels), width=4.3, squeeze=False)
     for axes, level in zip(panels[:, 0], levels, strict=True):
         _draw_bars(axes, _of(scores, level, "case study"), level)
     handles = {
@@ -358,6 +358,7 @@ def _draw_bars(axes, rows: pandas.DataFrame, level: str) -> None:
         )  # fmt: skip
     axes.axhline(0, color="0.3", linewidth=0.9)
     axes.set_xticks(np.arange(len(names)), names, rotation=0 if len(names) < 9 else 60)
+    axes.tick_params(axis="x", labelsize=8.5)
     axes.set_ylabel(f"{_symbol(level)}(E, g)", parse_math=True)
 
 
@@ -428,7 +429,7 @@ def bias_bars(scores: pandas.DataFrame):
     """
     levels = ("S_L, no image", "S_PT")
     order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
-    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, width=4.6, sharey=True)
+    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, width=4.3, sharey=True)
     for axes, level in zip(panels, levels, strict=True):
         rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
         _draw_bias(axes, rows.loc[order["test"]])
@@ -515,14 +516,14 @@ def language_bias() -> pandas.DataFrame:
 def language_figure(bias: pandas.DataFrame):
     """Draw the mean of B over six wordings of the forty entities, with intervals: Figure 5a."""
     rows = bias[bias["set"] == "gendered"].sort_values("value", ignore_index=True)
-    figure, axes = subplots(height=3.0)
+    figure, axes = subplots(height=6.6, width=4.3)
     for group, marker in (("women", "o"), ("men", "s")):
         part = rows[rows["stereotype"] == group]
         colour = GROUP_COLOURS[group]
-        dots(axes, part.index, part, colour, marker, f"label: {group}", upright=True)
-    axes.axhline(0, color="0.3", linewidth=0.9)
-    axes.set_xticks(range(len(rows)), rows["entity"], rotation=90, fontsize=8)
-    axes.set_ylabel("B (← men, women →)")
+        dots(axes, part.index, part, colour, marker, f"label: {group}")
+    axes.axvline(0, color="0.3", linewidth=0.9)
+    axes.set_yticks(range(len(rows)), rows["entity"], fontsize=8)
+    axes.set_xlabel("B (← men, women →)")
     axes.legend(frameon=False, fontsize=9)
     return figure
 

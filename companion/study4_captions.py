@@ -114,7 +114,7 @@ def example(pairs: Sequence[np.ndarray]):
     pairs
         Their logits, three times (2,).
     """
-    figure, axes = subplots(3, 2, height=4.6, width=4.6, width_ratios=[1, 2])
+    figure, axes = subplots(3, 2, height=4.6, width=4.3, width_ratios=[1, 2])
     figure.set_facecolor("white")
     drawn = np.concatenate([emoji_on_white(code) for code in (GIRL, TONGUE_OUT)], axis=1)
     for (said, seen, _), pair, (left, right) in zip(EXAMPLE, pairs, axes, strict=True):
@@ -340,7 +340,7 @@ def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
     lines = -(-len(tests) // 2)
     height = 0.6 + lines * (0.5 + 0.2 * len(names))
     figure, axes = subplots(
-        lines, 2, height=height, width=4.6, sharex=True, sharey=True, squeeze=False
+        lines, 2, height=height, width=4.3, sharex=True, sharey=True, squeeze=False
     )
     chance = caption_selection.reference_scores("random")
     for axis, test in zip(axes.flat, tests, strict=False):
@@ -511,7 +511,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     if not names:
         return words_alone("No anti-stereotypical image of this category has neutral captions.")
     rng = np.random.default_rng(0)
-    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=4.6, sharey=True)
+    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=4.3, sharey=True)
     for axis, score in zip(axes, ("lmss", "vlss"), strict=True):
         for place, name in enumerate(names):
             rows = kept[kept["model"] == name]
@@ -523,7 +523,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
                     edgecolors="C1" if chosen else "0.45", linewidths=0.7,
                 )  # fmt: skip
         axis.axvline(0, color="0.4", linewidth=1)
-        axis.set(xlabel=f"{score}, natural logarithm")
+        axis.set_xlabel(f"{score} (ln)", fontsize=10)
     axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
     axes[0].invert_yaxis()
     return marked(figure, profile)

@@ -59,6 +59,12 @@ def towards_the_stereotype():
     return int((sizes > 0).sum()), len(sizes)
 
 
+def first_form():
+    """What section 5 states of Experiment 3, without a table."""
+    said = published.errata("ross2021").set_index("id").at["A9", "printed"]
+    return said["s, ViLBERT"], said["s, VisualBERT"], said["percent significant"]
+
+
 def hidden(level):
     rows = published.table("ross2021", 7).query("experiment == 3 and level == @level")
     rows = rows[rows["model_inferred"] != "VisualBERT"]  # It is not asked with hidden inputs.
@@ -181,7 +187,8 @@ TYPED = {
         ("none of its {} printed", (len(reproduction.printed("ross2021")),)),
         ("tests only, {} and {} images", (images("coco"), images("conceptual_captions"))),
         ("Google Images for {:,} more", (images("google"),)),
-        ("But {} of {} effects point", towards_the_stereotype()),
+        ("way: {} of {} printed effects", towards_the_stereotype()),
+        ("effect sizes of {} for ViLBERT and {} for VisualBERT, and that {}% of", first_form()),
     ],
     "notebooks/study2_masked.ipynb": [
         (
@@ -248,7 +255,8 @@ TYPED = {
         ("shifts on {} pictures for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
         (
-            "{gender} pictures of gender, {profession} of profession and {race} of race",
+            "{gender} pictures of gender, {profession} of profession, {race} of race, and "
+            "{religion} of religion",
             zhou2022.released_sizes(),
         ),
         ("fit {} pictures against", (against_a_stereotype("ViLT"),)),
