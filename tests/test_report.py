@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import biaslib
-from biaslib import display, runtime
+from biaslib import display, models, runtime
 from biaslib.display import _figure
 from companion._shared import p_cells
 
@@ -175,10 +175,10 @@ def test_p_values_in_columns_are_their_bounds_where_these_leave_the_level_open()
 
 
 def test_the_stamp_says_what_ran():
-    run = runtime.start("planted").record(weights={"m": "r1"}, data={"d": "c0ffee"})
+    run = runtime.start("planted").record(weights={"m": "m-dose3-seed0"}, data={"d": "c0ffee"})
     rows = run.as_dict()
     assert rows["Profile"] == "planted"
-    assert rows["Weights"] == "m: r1"
+    assert rows["Weights"] == "m: m-dose3-seed0"
     assert rows["Data"] == "d: c0ffee"
     used = runtime.used()
     assert rows["biaslib"] == f"{biaslib.__version__}, source {used['source']}"
@@ -196,5 +196,10 @@ def test_the_profile_comes_from_the_environment(monkeypatch):
     assert runtime.profile("planted") == "planted"
 
 
-def test_the_stamp_does_not_claim_a_model_where_none_ran():
-    assert runtime.start().as_dict()["Profile"] == "planted (no model on this page)"
+def test_the_stamp_claims_no_model_and_no_toy_where_none_ran():
+    run = runtime.start()
+    assert run.as_dict()["Profile"] == "planted (no model on this page)"
+    run.record(weights={"all-MiniLM-L6-v2": models.load("all-MiniLM-L6-v2").revision})
+    assert run.as_dict()["Profile"] == "planted (no model of the planted world on this page)"
+    run.record(weights={"clip": models.load("clip", profile="planted").revision})
+    assert run.as_dict()["Profile"] == "planted"

@@ -255,7 +255,7 @@ class Provenance:
         on, smaller = self.machine(), self._noted("Batches")
         loaded = [name for name in ("Python", *MAIN) if name in {"Python", *sys.modules}]
         return {
-            "Profile": self.profile if self.weights else f"{self.profile} (no model on this page)",
+            "Profile": self.profile + self._without_the_toy(),
             "Device": f"{'; '.join(on['device'])} ({platform.machine()})",
             "Precision": "; ".join(on["precision"]),
             "biaslib": f"{biaslib.__version__}, source {used()['source']}",
@@ -266,6 +266,14 @@ class Provenance:
             "Date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
             "Run time": f"{time.perf_counter() - self.started:.0f} s",
         }
+
+    def _without_the_toy(self) -> str:
+        """Return what a page says whose models are none of the planted world, though it runs in it."""
+        if not self.weights:
+            return " (no model on this page)"
+        toy = any("-dose" in revision for revision in self.weights.values())
+        real = self.profile == "planted" and not toy
+        return " (no model of the planted world on this page)" if real else ""
 
     def _repr_html_(self) -> str:
         rows = "".join(
