@@ -66,7 +66,7 @@ def deals(x: np.ndarray, y: np.ndarray):
     differences, observed = _differences(x, y)
     width = 0.04 * (differences.max() - differences.min())
     columns = np.floor((differences - observed + 1e-12) / width).astype(int)
-    figure, axes = subplots(height=3.2)
+    figure, axes = subplots(height=3.2, width=4.3)
     for column in np.unique(columns):
         stack = np.sort(differences[columns == column])
         reached = stack >= observed - 1e-12

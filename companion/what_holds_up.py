@@ -211,7 +211,7 @@ def rules_figure():
     """Draw what candidates for the rule do with a run equal to the paper, and with a change."""
     every = rules()
     few = (every["false"] <= 0.06) & (every["others"] <= 0.17)
-    figure, axes = subplots(height=3.8)
+    figure, axes = subplots(height=3.8, width=4.3)
     limit = every[every["rule"] == "bound"]
     axes.plot(limit["equal"], limit["changed"], color="0.5", label="the best that errors allow")
     for marker, colour, rows, label in (

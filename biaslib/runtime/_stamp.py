@@ -268,7 +268,7 @@ class Provenance:
         }
 
     def _without_the_toy(self) -> str:
-        """Return what a page says whose models are none of the planted world, though it runs in it."""
+        """Return what a page says that runs no model, or none of the planted world."""
         if not self.weights:
             return " (no model on this page)"
         toy = any("-dose" in revision for revision in self.weights.values())
