@@ -66,7 +66,7 @@ def test_one_command_goes_from_nothing_to_a_record(hub, tmp_path, capsys):
     ]
     [folder] = (tmp_path / "runs").iterdir()
     scores, stamp = reproduction.read(folder)
-    assert stamp["pictures"] == {"asked": 28, "there": 28}
+    assert stamp["pictures"] == {"asked": 86_744, "there": 28}  # FairFace's, and the sample's
     assert list(stamp["networks"]) == ["open-clip"]
     counted = pandas.DataFrame(stamp["counts"]["hamidieh2023_laion_pronouns"])
     assert {"nurse", "maid", "farmer"} <= set(counted["word"])

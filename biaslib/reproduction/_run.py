@@ -47,7 +47,7 @@ def of_study3(out: str | Path = ".") -> tuple[Path, pandas.DataFrame]:
         run.record(data={f"captions ({corpus.profile})": corpus.checksum})
     if not corpus.missing:
         counts = {"hamidieh2023_laion_pronouns": study.pronoun_counts(shares)}
-    pictures = dict.fromkeys(("asked", "there"), len(given.people))
+    pictures = dict(zip(("asked", "there"), given.asked_and_there, strict=True))
     made = stamp(run, study.STUDY, pictures, counts)
     name = f"{study.STUDY}-{made['made'].translate(str.maketrans(' :', '-.'))}"
     folder = record(Path(out) / name, audit.scores, made)

@@ -9,6 +9,7 @@ from biaslib import published
 from biaslib.errors import InputError
 from biaslib.metrics.caption_selection import reference_scores
 from biaslib.published import zhou2022
+from biaslib.studies import study3_clip_audit
 
 Tables = dict[str, pandas.DataFrame]
 
@@ -26,9 +27,6 @@ NEEDED = {
 
 NINETY = 1.645 / 1.96
 """The half-width of an interval at 90%, in that of one at 95%, where errors are normal."""
-
-PORTRAITS = 86_744
-"""Faces of FairFace's training part; those of its other part are of other people."""
 
 
 def tables_of_run(
@@ -215,8 +213,8 @@ def _clip_audit(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]
         word=rows["test"],
         casc=rows["value"],
     )
-    of_the_paper = rows["dataset"].str.startswith("FairFace train")
-    rows = shrunk(rows, (rows["n"] / PORTRAITS).where(of_the_paper, 0.0))
+    of_the_paper = rows["dataset"].str.startswith(study3_clip_audit.OF_THE_PAPER)
+    rows = shrunk(rows, (rows["n"] / study3_clip_audit.PORTRAITS).where(of_the_paper, 0.0))
     order = rows.groupby(["facet", "category", "group"])["casc"]
     rows = rows.assign(rank=order.rank(ascending=False, method="first").astype(int))
     every = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))

@@ -52,6 +52,10 @@ __all__ = [
 ]
 
 STUDY = "hamidieh2023"
+
+OF_THE_PAPER, PORTRAITS = "FairFace train", 86_744
+"""The paper's portraits, as data sets are named here, and how many there are; those of FairFace's
+other part are of other people."""
 ERASED = 0.2
 """A group is called hardly retrieved for a word if its share is below this part of its share in
 the data set. Ours: section F of the paper says "few" and gives no number."""
@@ -139,6 +143,16 @@ class Inputs:
     def sizes(self, facet: str) -> pandas.Series:
         """Return how many portraits each possible group of a facet has, none included."""
         return fairface.group_sizes(self.people, self.facets[facet], self.labels)
+
+    @property
+    def asked_and_there(self) -> tuple[int, int]:
+        """How many portraits the paper's part of FairFace has, and how many of them are here.
+
+        Of other portraits as many are asked for as are here.
+        """
+        there = len(self.people)
+        asked = PORTRAITS if self.dataset.startswith(OF_THE_PAPER) else there
+        return max(asked, there), there
 
     def model_case(self, texts: Sequence[str]) -> list[str]:
         """Return texts as the models read them."""
