@@ -136,3 +136,15 @@ def emoji_on_white(code: str) -> np.ndarray:
         emoji = opened.convert("RGBA")
     white = Image.new("RGBA", emoji.size, "white")
     return np.asarray(Image.alpha_composite(white, emoji).convert("RGB"))
+
+
+def titled(figure, title: str, columns: int = 3):
+    """Return a figure with its finding above it and its legend below, in letters for a phone."""
+    figure.suptitle(title, size=11)
+    if figure.axes[0].get_legend_handles_labels()[1]:
+        figure.legend(loc="outside lower center", frameon=False, ncols=columns, fontsize=10)
+    for axes in figure.axes:
+        axes.tick_params(labelsize=10)
+        axes.xaxis.label.set_size(10)
+        axes.yaxis.label.set_size(10)
+    return figure

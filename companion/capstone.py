@@ -181,7 +181,7 @@ def against_null(results: pandas.DataFrame, null: np.ndarray):
     null
         Scores of other models, (m, n) for n words.
     """
-    figure, axes = subplots(height=0.32 * len(results) + 1.2)
+    figure, axes = subplots(height=0.32 * len(results) + 1.2, width=4.3)
     rows = np.arange(len(results))[::-1]
     value = results["C-ASC, women"]
     spans = np.abs(results[["low", "high"]].to_numpy().T - value.to_numpy())
@@ -190,7 +190,9 @@ def against_null(results: pandas.DataFrame, null: np.ndarray):
     axes.errorbar(value, rows, xerr=spans, fmt="o", color="C0", capsize=2)
     axes.axvline(0, color="0.6", linewidth=0.8)
     axes.set_yticks(rows, results["word"])
-    axes.set_xlabel("C-ASC, women against men")
+    axes.set_xlabel("C-ASC, women against men", size=10)
+    axes.tick_params(labelsize=10)
+    axes.set_title("Models without bias reach some scores", loc="left", size=11)
     return marked(figure)
 
 

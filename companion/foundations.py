@@ -9,6 +9,7 @@ from biaslib import inference
 from biaslib.display._style import subplots
 from biaslib.metrics import association
 from companion._check import SAMPLED, Check, judge_function
+from companion._shared import titled
 from companion._vectors import Vectors
 from companion.text_encoders import ROWS
 
@@ -130,7 +131,7 @@ def power_chart(detectable: pandas.DataFrame):
     colour = "C0"
     _, _, plain, corrected = detectable.columns
     rows = np.arange(len(detectable))[::-1]
-    figure, axes = subplots(height=0.34 * len(detectable) + 1.4)
+    figure, axes = subplots(height=0.34 * len(detectable) + 1.4, width=4.3)
     axes.barh(rows, detectable[corrected], color=colour, alpha=0.25, height=0.6)
     axes.barh(rows, detectable[plain], color=colour, alpha=0.5, height=0.6)
     for label, mark in ((plain, "o"), (corrected, "s")):
@@ -141,8 +142,7 @@ def power_chart(detectable: pandas.DataFrame):
         xlim=(0, 2),
         xlabel="effect size d",
     )
-    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    return figure
+    return titled(figure, "With eight words a side only large effects are found", columns=1)
 
 
 def check_deals(answer) -> Check:

@@ -15,7 +15,7 @@ from biaslib.studies import text_encoders as study
 from companion._check import Check, judge_function
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
-from companion._shared import p_cells
+from companion._shared import p_cells, titled
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
 """Colour, mark and vertical offset of each level."""
@@ -84,8 +84,8 @@ def forest(scores: pandas.DataFrame):
         heights = [names.index(test) + offset for test in rows["test"]]
         dots(axes, heights, rows, colour, mark, level, rows["p_bh"] < 0.05)
     axes.axvline(0, color="0.35", linewidth=1)
-    axes.set(xlabel="effect size d", xlim=(-2, 2))
-    return _with_legend(figure, axes)
+    axes.set(xlabel="effect size d", xlim=(-2, 2), xticks=[-2, -1, 0, 1, 2])
+    return titled(figure, "Most intervals are wide and cross zero")
 
 
 def rejection(placed: pandas.DataFrame):
@@ -95,30 +95,26 @@ def rejection(placed: pandas.DataFrame):
         heights = [names.index(test) for test in rows["test"]]
         axes.scatter(100 * rows["rejected"], heights, s=40, color=colour, marker=mark, label=level)
     axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes.annotate("nominal 5%", (5, len(names) - 0.4), xytext=(4, 0), textcoords="offset points")
-    axes.set(
-        xlim=(0, None),
-        ylim=(-0.6, len(names)),
-        xlabel="random attribute sets with one-sided p < .05 (%)",
-    )
+    axes.annotate("nominal 5%", (5.7, len(names) - 0.4), size=10)
+    axes.set(xlim=(0, None), ylim=(-0.6, len(names)), xlabel="random sets, p < .05 (%)")
     axes.grid(axis="y", linewidth=0.4)
-    return _with_legend(figure, axes)
+    return titled(figure, "Random words are called significant, too")
 
 
 def separability_plot(placed: pandas.DataFrame):
     """Draw the rejection rate of random attribute sets against how separate the targets are."""
-    figure, axes = subplots(height=3.8)
+    figure, axes = subplots(height=4.2, width=4.3)
     for level, colour, mark, _, rows in _by_level(placed):
         shares = 100 * rows["rejected_uniform"]
         axes.scatter(rows["separability"], shares, s=40, color=colour, marker=mark, label=level)
     axes.axhline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes.annotate("nominal 5%", (0.75, 5), xytext=(0, 4), textcoords="offset points")
+    axes.annotate("nominal 5%", (0.75, 5), xytext=(0, 4), textcoords="offset points", size=10)
     axes.set(
-        xlabel="target words nearer to their own set than to the other (share)",
+        xlabel="share of target words nearer to their own set",
         ylabel="random sets with p < .05 (%)",
         ylim=(0, None),
     )
-    return _with_legend(figure, axes)
+    return titled(figure, "Sets that form clusters let random words pass")
 
 
 def separability(embedded: study.EmbeddedTest) -> float:
@@ -152,10 +148,10 @@ def _share_nearer_own(own: np.ndarray, other: np.ndarray) -> float:
 def null_distributions(embedded, random):
     """Draw what relabelled targets and what random attribute words give, and the real effect."""
     observed, relabelled = _relabelled_effect_sizes(embedded, 20_000)
-    figure, axes = subplots(height=3.4)
+    figure, axes = subplots(height=3.8, width=4.3)
     for values, colour, label in (
         (relabelled, "C0", "targets relabelled: the permutation test's null"),
-        (random.effect_sizes, "C1", "random words as attributes, targets as they are"),
+        (random.effect_sizes, "C1", "random words as attributes"),
     ):
         axes.hist(
             values,
@@ -169,17 +165,25 @@ def null_distributions(embedded, random):
     axes.axvline(observed, color="0.2", linewidth=2, linestyle="--", label="this test")
     axes.set(xlabel="effect size d", yticks=[], ylabel="density", xlim=(-2, 2))
     axes.spines["left"].set_visible(False)
-    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return figure
+    return titled(figure, "Beyond most relabellings, not beyond random words", columns=1)
 
 
 def _rows(frame: pandas.DataFrame, height: float):
     """Return a figure with one row a test, from the top down."""
     names = list(dict.fromkeys(frame["test"]))[::-1]
-    figure, axes = subplots(height=height * len(names) + 1.4)
-    told = [f"{ROWS[name]} ({name})" if name in ROWS else name for name in names]
-    axes.set(yticks=range(len(names)), yticklabels=told)
+    figure, axes = subplots(height=height * len(names) + 1.4, width=4.3)
+    axes.set_yticks(range(len(names)), [row_name(name) for name in names])
+    axes.set_ylim(-0.6, len(names) - 0.4)
     return figure, axes, names
+
+
+def row_name(test: str) -> str:
+    """Return a test in a few words, with its code where it has a short one.
+
+    >>> row_name("C6"), row_name("occupation-race")
+    ('gender: career, family (C6)', 'race: occupations')
+    """
+    return f"{ROWS[test]} ({test})" if test in ROWS and "-" not in test else ROWS.get(test, test)
 
 
 def _by_level(frame: pandas.DataFrame):
@@ -187,13 +191,6 @@ def _by_level(frame: pandas.DataFrame):
     for level, rows in frame.groupby("level", sort=False):
         index, mark, offset = LEVELS[level]
         yield level, COLOURS[index], mark, offset, rows
-
-
-def _with_legend(figure, axes):
-    axes.legend(
-        frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, title="level"
-    )
-    return figure
 
 
 def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:

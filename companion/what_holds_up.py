@@ -15,7 +15,7 @@ from biaslib.display._tables import Table
 from biaslib.display._text import say
 from companion._check import Check, judge_list
 from companion._decidable import decidable
-from companion._shared import minus_signs
+from companion._shared import minus_signs, titled
 
 NAMES = {
     "ross2021": "Ross et al. 2021",
@@ -54,7 +54,7 @@ def scoreboard() -> pandas.DataFrame:
 
 def scoreboard_figure():
     """Draw, by paper, which share of its claims follows from its own tables."""
-    figure, axes = subplots(height=3.2)
+    figure, axes = subplots(height=3.8, width=4.3)
     board = scoreboard().iloc[-2::-1]
     for at, row in enumerate(board.to_dict("records")):
         left = 0.0
@@ -65,10 +65,9 @@ def scoreboard_figure():
             if width > 7:
                 axes.text(left + width / 2, at, row[name], ha="center", va="center", color="black")
             left += width
-    axes.set_yticks(range(len(board)), board["paper"])
+    axes.set_yticks(range(len(board)), board["paper"].str.replace(" ", "\n", n=1))
     axes.set(xlim=(0, 100), xlabel="% of the claims, by the paper's own tables")
-    axes.legend(frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.4, -0.2), fontsize=9)
-    return figure
+    return titled(figure, "Few claims fail; of many nothing can be said", columns=2)
 
 
 def numbers_text(numbers: Sequence[Mapping[str, object]]) -> str:

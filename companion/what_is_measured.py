@@ -8,6 +8,7 @@ import pandas
 from biaslib.display._style import subplots
 from biaslib.published import table
 from companion._check import Check, items_of, judge, stopped, values_of
+from companion._shared import titled
 
 DATA = Path(__file__).parent / "data"
 
@@ -69,8 +70,8 @@ def agreement(effects: pandas.DataFrame, x: str = "word", y: str = "sentence") -
 
 def two_levels_figure(effects: pandas.DataFrame):
     """Draw every test at word level against the same test at sentence level, a panel a model."""
-    figure, panels = subplots(1, 4, height=2.7, sharex=True, sharey=True)
-    for axes, (name, part) in zip(panels, effects.groupby("model"), strict=True):
+    figure, panels = subplots(2, 2, height=4.6, width=4.3, sharex=True, sharey=True)
+    for axes, (name, part) in zip(panels.flat, effects.groupby("model"), strict=True):
         same = np.sign(part["word"]) == np.sign(part["sentence"])
         for chosen, marker, colour in ((same, "o", "C0"), (~same, "x", "C3")):
             axes.scatter(part["word"][chosen], part["sentence"][chosen], 26, colour, marker)
@@ -78,9 +79,9 @@ def two_levels_figure(effects: pandas.DataFrame):
         axes.axvline(0, color="0.6", linewidth=0.8)
         axes.set_title(name, fontsize=11)
         axes.set(xlim=(-2.1, 2.1), ylim=(-2.1, 2.1), xticks=[-1, 0, 1], yticks=[-1, 0, 1])
-    panels[0].set_ylabel("d, sentences")
+    figure.supylabel("d, sentences", fontsize=10)
     figure.supxlabel("d, words", fontsize=10)
-    return figure
+    return titled(figure, "Only ViLBERT’s tests all agree in sign")
 
 
 def constructs() -> pandas.DataFrame:
