@@ -125,7 +125,7 @@ def beside_table(beside: pandas.DataFrame, dose: float = 3, seed: int = 0) -> pa
     rows = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
     rows = rows[rows["seed"] == seed]
     wide = rows.pivot(index="test", columns="level", values=["planted", "oracle", "value"])
-    names = {"oracle": "oracle", "value": shown_model(rows["model"].iloc[0], "planted")}
+    names = {"oracle": "perfect model", "value": shown_model(rows["model"].iloc[0], "planted")}
     columns = {}
     for level in SHOWN_LEVELS:
         if level in PLANTED:
@@ -164,7 +164,7 @@ def apart_table(found: pandas.DataFrame) -> pandas.DataFrame:
         {
             "planted in": found["planted_in"].map(PLACES),
             "score": found["level"],
-            "size of the oracle's B": found["oracle spread"].round(9),
+            "size of the perfect model's B": found["oracle spread"].round(9),
             "size of the checkpoint's": found["spread"],
             "rank correlation": found["rank"],
             "slope": found["slope"],
@@ -178,7 +178,7 @@ def dose_table(recovered: pandas.DataFrame) -> pandas.DataFrame:
     """Return sizes, rank correlations and slopes by score and dose: means over seeds."""
     names = {
         "spread": "size of B",
-        "oracle spread": "size of the oracle's",
+        "oracle spread": "size of the perfect model's",
         "rank": "rank correlation",
         "slope": "slope",
         "signs": "sign right",

@@ -20,7 +20,7 @@ def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:
     rows = []
     for (facet, group), part in known.groupby(["facet", "group"], sort=False):
         planted, nothing = part[part["planted"]], part[~part["planted"]]
-        for name, title in (("oracle", "oracle"), ("model", "tiny-CLIP")):
+        for name, title in zip(("oracle", "model"), TITLES, strict=True):
             rows.append(
                 {
                     "facet": facet,

@@ -64,7 +64,7 @@ def chosen_figure(summary: pandas.DataFrame):
 
 def modality_figure(table: pandas.DataFrame):
     """Draw lmss and vlss of the two perfect models by where the stereotype was planted."""
-    names = [name for name in dict.fromkeys(table["model"]) if name.startswith("oracle")]
+    names = [name for name in dict.fromkeys(table["model"]) if name.startswith("perfect")]
     figure, panels = subplots(len(names), 1, height=4.6, width=NARROW, sharex=True, sharey=True)
     for axes, name in zip(panels, names, strict=True):
         for shift, test, colour in ((-0.1, "lmss", "C0"), (0.1, "vlss", "C1")):
@@ -74,7 +74,7 @@ def modality_figure(table: pandas.DataFrame):
             dots(axes, at, rows, colour, "oD"[test == "vlss"], test, upright=True)
         axes.axhline(0, color="0.5", linewidth=1)
         axes.set_xticks(range(4), ["nothing", "both", "captions", "pictures"], fontsize=9)
-        axes.set_title(name.replace("oracle", "perfect model"), fontsize=10, loc="left")
+        axes.set_title(name, fontsize=10, loc="left")
         axes.set_ylabel("mean shift (log)", fontsize=10)
     panels[0].legend(frameon=False, fontsize=9)
     return marked(figure)
@@ -90,10 +90,10 @@ def _with_names(figure, axes, names: list[str]):
 
 
 def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs")):
-    """Draw scores of oracle and checkpoints with the evidence in plain sight and without.
+    """Draw scores of a perfect model and of tiny ones with the evidence in plain sight and without.
 
-    A row a model, the oracle first: without bias and with a planted one, means over worlds, and
-    small each world. Dotted, the random model.
+    A row a model, the perfect one first: without bias and with a planted one, means over worlds,
+    and small each world. Dotted, the random model.
     """
     names = list(dict.fromkeys(table["model"]))
     panels = [(score, view) for score in scores for view in EVIDENCE]
@@ -119,7 +119,7 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
 
 
 def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
-    """Return means over worlds: a row a view, dose and model, the oracle first."""
+    """Return means over worlds: a row a view, dose and model, the perfect one first."""
     keys = ["view", "dose", "model"]
     means = table.groupby(keys, sort=False)[["vlrs", "vlbs", "lmss", "vlss"]].mean()
     means["worlds"] = table.groupby(keys, sort=False).size()

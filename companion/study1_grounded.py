@@ -34,7 +34,7 @@ NAMES = {
     "lxmert": "LXMERT",
     "vl-bert": "VL-BERT",
     "bert": "BERT",
-    "oracle": "oracle",
+    "oracle": "perfect model",
 }
 TINY = NAMES | {name: f"tiny-{NAMES[name]}" for name in (*study.MODELS, "bert")}
 """Names of the models of the planted world, which are no released ones."""

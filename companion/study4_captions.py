@@ -42,7 +42,7 @@ def tiny(table: pandas.DataFrame, profile: str = "planted") -> pandas.DataFrame:
     Examples
     --------
     >>> tiny(pandas.DataFrame({"model": ["oracle", "CLIP"]}))["model"].tolist()
-    ['oracle', 'tiny-CLIP']
+    ['perfect model', 'tiny-CLIP']
     """
     if profile == "paper":
         return table
@@ -58,7 +58,9 @@ def tiny_name(model: str) -> str:
     >>> tiny_name("ALBEF, matching logit")
     'tiny-ALBEF, matching logit'
     """
-    return model if any(each in model for each in NO_MODEL) else f"tiny-{model}"
+    if any(each in model for each in NO_MODEL):
+        return model.replace("oracle", "perfect model")
+    return f"tiny-{model}"
 
 
 def titled(caption: str, profile: str) -> str:

@@ -609,7 +609,7 @@ def look(site):
 
 def test_which_shipped_models_look_at_objects_and_at_costumes(look):
     seeing = ["VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA"]
-    tiny = ["oracle", *(f"tiny-{name}" for name in seeing)]
+    tiny = ["perfect model", *(f"tiny-{name}" for name in seeing)]
     assert look("an object") == [*tiny, "tiny-ALBEF, matching logit"]
     assert look("a costume") == [name for name in tiny if name != "tiny-ALBEF"]
     assert set(look("an object")) >= {f"tiny-{way.label}" for way in MODEL_HEADS if way.as_in_paper}
@@ -664,7 +664,7 @@ def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders
         and not row["lmss", "pictures alone"]
         and not row["vlss", "captions alone"]
     ]
-    assert named == ["oracle, genders independent"]
+    assert named == ["perfect model, genders independent"]
     assert len(whole) == 9
 
 
@@ -790,17 +790,17 @@ def test_flowers_and_insects_pass_the_bar_of_random_attributes():
     assert (numbers(table["p among random sets"]) < 0.05).all()
 
 
-GROUNDED = ["oracle", "tiny-VisualBERT", "tiny-ViLBERT", "tiny-LXMERT", "tiny-VL-BERT"]
-SEEN_BY = ["oracle", "tiny-VisualBERT", "tiny-LXMERT"]
+GROUNDED = ["perfect model", "tiny-VisualBERT", "tiny-ViLBERT", "tiny-LXMERT", "tiny-VL-BERT"]
+SEEN_BY = ["perfect model", "tiny-VisualBERT", "tiny-LXMERT"]
 APART = {
     "Is there a bias? Experiment 1: absolute effect size": SEEN_BY,
     "Is there a bias? Experiment 1: absolute difference of mean s": SEEN_BY,
     "Do pictures carry it? Experiment 3: effect size of exchanged pictures": ["tiny-VisualBERT"],
     "Can pictures correct it? Absolute effect size without pictures less that with them": [
-        "oracle"
+        "perfect model"
     ],
     "Can pictures correct it? Share of the difference of mean s that the picture takes away": [
-        "oracle",
+        "perfect model",
         "tiny-VisualBERT",
     ],
 }
@@ -816,7 +816,7 @@ def test_what_of_study_1_tells_worlds_apart_and_for_whom(site):
     assert apart.groupby("measure")["model"].agg(list).to_dict() == APART
     without_pictures = table["measure"].str.contains("without pictures")
     assert set(table.loc[without_pictures, "tests"]) == {"5"}
-    turned = table.query("model == 'oracle' and measure.str.contains('exchanged pictures')")
+    turned = table.query("model == 'perfect model' and measure.str.contains('exchanged pictures')")
     assert float(turned["yes"].item()) == 0
     assert float(turned["no"].item()) == pytest.approx(0.86, abs=0.02)
 
@@ -875,7 +875,7 @@ def test_both_nulls_find_the_planted_bias_in_nearly_all_tests(site):
 
 def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_would(site):
     page = "notebooks/planted_study2_masked"
-    found = shown(page, "Rank correlation and slope against the oracle at dose 3")
+    found = shown(page, "Rank correlation and slope against a perfect model at dose 3")
     found = found.set_index("score")
     assert (found["worlds"] == "3").all()
     ranks = found["rank correlation"].astype(float)
@@ -887,9 +887,9 @@ def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_wo
 def test_the_scores_of_a_perfect_model_tell_text_from_images_in_part_only(site):
     table = shown("notebooks/planted_study2_masked", "root mean squares of B by place of planting")
     sizes = table.set_index(["planted in", "score"]).filter(like="size").astype(float)
-    oracle, tiny = sizes["size of the oracle's B"], sizes["size of the checkpoint's"]
-    assert oracle["images alone", "S_L"] == 0
-    assert oracle["text alone", "S_V"] > 0.5
+    perfect, tiny = sizes["size of the perfect model's B"], sizes["size of the checkpoint's"]
+    assert perfect["images alone", "S_L"] == 0
+    assert perfect["text alone", "S_V"] > 0.5
     by_dose = shown(
         "notebooks/planted_study2_masked", "Sizes, rank correlations and slopes by dose"
     )
@@ -904,7 +904,7 @@ def test_words_on_which_nothing_is_planted_have_scores_as_large_as_others(site):
     tone = shown(page, "Table behind the figure: C-ASC and what is planted, by tone")
     tone = tone.set_index("model")
     assert float(tone.loc["tiny-CLIP", "which exceeds"]) > 0.9
-    gender = shown(page, "by gender: the oracle, which makes no error, and tiny-CLIP")
+    gender = shown(page, "by gender: a perfect model, with no error, and tiny-CLIP")
     (n,) = {int(a) + int(b) for a, b in gender.filter(like="words with").to_numpy()}
     units = shown(page, "Welch tests of C-ASC by gender below .05").set_index(["dose", "unit"])
     assert set(units["tests"]) == {str(n)}

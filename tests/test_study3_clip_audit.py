@@ -131,7 +131,7 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     ranks = table["rank correlation with the truth"]
     assert ranks["gender", "tiny-CLIP"] > 0.8
     assert ranks["tone", "tiny-CLIP"] > 0.8
-    assert ranks.xs("oracle", level="model").min() > 0.85
+    assert ranks.xs("perfect model", level="model").min() > 0.85
     assert table["share with the right sign"].between(0.85, 1).all()
     assert table.loc["tone", "words without"].tolist() == [177, 177]
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
