@@ -23,7 +23,7 @@ from biaslib.published.hamidieh2023 import casc_tables
 from biaslib.published.zhou2022 import CATEGORIES, METRICS
 from biaslib.runtime import unknown_name
 from companion._check import Check, judge_function
-from companion._shared import TESTS, light
+from companion._shared import TESTS, light, titled
 
 DIVERGING = "RdBu_r"
 SMALL = 9
@@ -40,6 +40,17 @@ LEVELS = {
 GROUPS = {"Male": "men", "Female": "women"}
 """The paper's labels of groups that the figures name otherwise."""
 GRID = ["experiment", "kind", "level", "model"]
+FOUND = {
+    ("ross2021", 3): "Table 3: more effects are positive than negative",
+    ("ross2021", 4): "Table 4: with the group’s own pictures effects grow",
+    ("ross2021", 5): "Table 5: half of the effects are positive",
+    ("ross2021", 6): "Table 6: ViLBERT’s effects are nearly all positive",
+    ("hamidieh2023", 14): "For Black faces every political word is below 0",
+    ("hamidieh2023", 15): "Most occupations are printed for one group only",
+    ("hamidieh2023", 17): "Illiterate, for Indian faces, is the highest",
+    ("hamidieh2023", 18): "Terrorist, for Middle Eastern faces, stands alone",
+}
+"""Titles of heat maps of single tables: what there is to see."""
 
 
 # Ross, Katz and Barbu (2021)
@@ -355,8 +366,8 @@ def _missing(axes, row: int, column: int, text: str) -> None:
 
 
 def _colour_bar(figure: Figure, image, axes, label: str) -> None:
-    bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.6, aspect=40, pad=0.01)
-    bar.set_label(label, size=SMALL)
+    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=40, pad=0.01)
+    bar.set_label(textwrap.fill(label, 30), size=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
     bar.outline.set_visible(False)
 
@@ -382,20 +393,23 @@ def effect_sizes(number: int) -> pandas.DataFrame:
 def effect_size_map(number: int) -> Figure:
     """Draw one of Tables 3 to 6 of the grounded tests, annotated, on a scale from -2 to 2."""
     wide = effect_sizes(number)
+    wide["level"] = wide["level"].str.removeprefix("exp. ")
     models = list(wide.columns[2:])
     values = wide[models].to_numpy(dtype=float)
-    figure, axes = subplots(height=1.3 + 0.255 * len(wide))
+    figure, axes = subplots(height=2.1 + 0.255 * len(wide), width=4.3)
     image = _heat_map(axes, values, 2, "–")
     _name_cells(axes, models, wide["level"])
     _name_tests(axes, wide)
-    _colour_bar(figure, image, axes, "effect size d; hatched: printed as a dash")
+    numbered = "on the left, the experiment; " if number == 6 else ""
+    _colour_bar(figure, image, axes, f"effect size d; {numbered}hatched: printed as a dash")
+    figure.suptitle(FOUND["ross2021", number], size=11)
     return figure
 
 
 def _name_cells(axes, columns, rows) -> None:
     """Name the columns of a heat map above it, and its rows on the left."""
     columns = list(columns)
-    axes.set_xticks(range(len(columns)), columns)
+    axes.set_xticks(range(len(columns)), columns, rotation=90)
     axes.xaxis.tick_top()
     axes.set_yticks(range(len(rows)), rows)
 
@@ -416,8 +430,8 @@ def _name_tests(axes, wide: pandas.DataFrame) -> None:
 
 def gender_words() -> Figure:
     """Draw the C-ASC tables by gender: the ranked words of each group, coloured by C-ASC."""
-    figure, panels = subplots(2, 2, height=7.0, height_ratios=[7, 10])
-    for axes, number in zip(panels.flat, (3, 4, 5, 6), strict=True):
+    figure, panels = subplots(4, 1, height=12.0, width=4.3, height_ratios=[5, 7, 10, 10])
+    for axes, number in zip(panels, (3, 4, 5, 6), strict=True):
         rows = table("hamidieh2023", number)
         values, words = (
             rows.pivot(index="rank", columns="group", values=name)[["Male", "Female"]].to_numpy()
@@ -428,6 +442,7 @@ def gender_words() -> Figure:
         axes.set_yticks(range(len(values)), [str(rank) for rank in range(1, len(values) + 1)])
         axes.set_title(f"{rows['category'][0]} (Table {number})", size=11)
     _colour_bar(figure, image, panels, "C-ASC as printed; the number on the left is the rank")
+    figure.suptitle("Occupations have the highest scores", size=11)
     return figure
 
 
@@ -449,7 +464,8 @@ def word_map(number: int) -> Figure:
     """Draw a C-ASC table by race: words by groups, blank where a word is not printed."""
     wide = words_by_group(number)
     label = "C-ASC as printed; blank: not among the group's printed words"
-    figure, axes = _group_map(wide, 1.5 + 0.225 * len(wide), 1.7, "", label)
+    figure, axes = _group_map(wide, 2.3 + 0.225 * len(wide), 1.7, "", label)
+    figure.suptitle(FOUND.get(("hamidieh2023", number), f"Table {number}"), size=11)
     axes.set_yticks(np.arange(len(wide)) - 0.5, minor=True)
     axes.grid(which="minor", axis="y", color="0.85", linewidth=0.6)
     axes.tick_params(which="minor", length=0)
@@ -458,7 +474,7 @@ def word_map(number: int) -> Figure:
 
 def _group_map(wide: pandas.DataFrame, height: float, limit: float, missing: str, label: str):
     """Draw a heat map of a table with a column a group, whose first column names the rows."""
-    figure, axes = subplots(height=height)
+    figure, axes = subplots(height=height, width=4.3)
     image = _heat_map(axes, wide.iloc[:, 1:].to_numpy(dtype=float), limit, missing)
     _name_cells(axes, map(_two_lines, wide.columns[1:]), wide.iloc[:, 0])
     _colour_bar(figure, image, axes, label)
@@ -480,7 +496,8 @@ def top_words_summary() -> pandas.DataFrame:
 def top_words_map() -> Figure:
     """Draw the mean C-ASC of each group's ten printed words, by category; no words shown."""
     label = "mean C-ASC of the ten printed words; hatched: no list"
-    figure, _ = _group_map(top_words_summary(), 4.2, 0.8, "–", label)
+    figure, _ = _group_map(top_words_summary(), 4.6, 0.8, "–", label)
+    figure.suptitle("Religion, for Middle Eastern faces, is the highest", size=11)
     return figure
 
 
@@ -488,18 +505,19 @@ def conflicts_by_order() -> Figure:
     """Draw the conflicts of the 24 orders of Table 7's columns, by kind of conflict."""
     rows = column_orders().iloc[::-1].reset_index(drop=True)
     counted = len(column_order_conflicts(table4_order()))
-    figure, axes = subplots(height=6.6)
+    figure, axes = subplots(height=9.8, width=4.3)
     kinds = {name: WORDS[name] for name in ("above_positive", "below_large", "needs_negligible")}
     left = np.zeros(len(rows))
+    orders = rows["order"].str.replace(r"(, \S+),", r"\1,\n", n=1, regex=True)
     for (name, label), hatch in zip(kinds.items(), ("", "///", "..."), strict=True):
-        axes.barh(rows["order"], rows[name], left=left, label=label, hatch=hatch, edgecolor="white")
+        axes.barh(orders, rows[name], left=left, label=label, hatch=hatch, edgecolor="white")
         left += rows[name].to_numpy()
     for at, total in enumerate(rows["conflicts"]):
         axes.text(total + 0.4, at, str(total), va="center", size=SMALL)
+    axes.set_xlabel(f"conflicts among {counted} counts")
+    axes.margins(x=0.12, y=0.01)
+    titled(figure, "One order of the columns fits far better", columns=1)
     axes.tick_params(labelsize=SMALL)
-    axes.set_xlabel(f"conflicts among {counted} counts", size=10)
-    axes.margins(y=0.01)
-    axes.legend(fontsize=SMALL, loc="upper right", frameon=True)
     return figure
 
 
@@ -509,18 +527,15 @@ def fits_by_assignment() -> Figure:
     names = ["gender", "profession", "race", "religion"]
     labels = [" / ".join(str(row[name]) for name in names) for _, row in rows.iterrows()]
     printed = " / ".join(str(n) for n in zhou2022.printed_sizes().values())
-    figure, axes = subplots(height=6.0)
+    figure, axes = subplots(height=6.4, width=4.3)
     colours = ["C1" if label == printed else "C0" for label in labels]
     bars = axes.barh(labels, rows["fit"], color=colours)
     axes.bar_label(bars, size=SMALL, padding=3)
     bars[labels.index(printed)].set_hatch("///")
-    axes.tick_params(labelsize=SMALL)
-    axes.margins(y=0.01)
-    axes.set_xlabel(
-        f"cells of {rows['cells'][0]} that are whole counts (hatched: as printed)", size=10
-    )
-    axes.set_ylabel("sizes of gender / profession / race / religion", size=SMALL)
-    return figure
+    axes.margins(x=0.12, y=0.01)
+    axes.set_xlabel(f"cells of {rows['cells'][0]} that are whole counts\n(hatched: as printed)")
+    axes.set_ylabel("sizes of gender / profession / race / religion")
+    return titled(figure, "One assignment fits every cell")
 
 
 def _scores_panel(axes, rows: pandas.DataFrame, models: list[str], colour: str) -> None:
@@ -557,7 +572,7 @@ def category_scores() -> Figure:
 
 def paired_verdicts_figure() -> Figure:
     """Draw, for every two models, the range of the McNemar p-value that the margins allow."""
-    figure, panels = subplots(2, 1, height=6.4, sharex=True)
+    figure, panels = subplots(2, 1, height=6.8, width=4.3, sharex=True)
     for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
         rows = zhou2022.paired_bounds(metric).sort_values("p_high", ascending=False)
         low, high = rows["p_low"].clip(lower=1e-6), rows["p_high"].clip(lower=1e-6)
@@ -574,10 +589,11 @@ def paired_verdicts_figure() -> Figure:
         axes.xaxis.minorticks_off()
         axes.set_title(f"{metric} (difference in points)", size=11, loc="left")
     panels[1].set_xlabel(
-        "exact McNemar p-value, from the smallest to the largest possible\n"
-        "(values below 0.000001 are drawn there; dashed: 0.05)",
+        "exact McNemar p-value, smallest\nto largest possible (below 0.000001\n"
+        "drawn there; dashed: 0.05)",
         size=10,
     )
+    figure.suptitle("The printed totals settle many pairs, not all", size=11)
     return figure
 
 

@@ -230,7 +230,7 @@ def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
 
 
 def test_wide_figures_on_a_phone_are_shaded_where_they_go_on(visit):
-    page, _ = visit("notebooks/published_numbers", size=PHONE)
+    page, _ = visit("notebooks/own_model", size=PHONE)
     figures = page.evaluate(
         """() => [...document.querySelectorAll('article figure:has(img)')].map(figure => [
             figure.scrollWidth > figure.clientWidth + 1,
