@@ -268,11 +268,16 @@ def forest(result: Audit) -> Any:
     rows = forest_table(result)
     if rows.empty:
         return display.words_alone("No part was run: see the table of reasons.")
-    rows["row"] = [textwrap.fill(row, 44) for row in rows["row"]]
+    rows["row"] = [textwrap.fill(row, 26) for row in rows["row"]]
     parts = list(rows.groupby(["study", "part"], sort=False))
     lines = [1 + 0.8 * part["row"].str.count("\n").max() for _, part in parts]
     heights = [2.5 + len(part) * tall for tall, (_, part) in zip(lines, parts, strict=True)]
-    options = {"height": 0.24 * sum(heights), "height_ratios": heights, "squeeze": False}
+    options = {
+        "width": 4.3,
+        "height": 0.24 * sum(heights),
+        "height_ratios": heights,
+        "squeeze": False,
+    }
     drawing, axes = display.subplots(len(parts), **options)
     for panel, ((study, name), part) in zip(axes[:, 0], parts, strict=True):
         _panel(panel, part.iloc[::-1].reset_index(drop=True), f"{study}: {name}")
@@ -285,7 +290,8 @@ def _panel(axes: Any, rows: pandas.DataFrame, title: str) -> None:
     display.dots(axes, rows.index, rows, "C0")
     axes.set_yticks(rows.index, rows["row"], fontsize=9, linespacing=1.0)
     axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(dict(FIGURES.values())[rows["statistic"].iloc[0]], fontsize=9)
+    label = dict(FIGURES.values())[rows["statistic"].iloc[0]]
+    axes.set_xlabel(textwrap.fill(label, 42), fontsize=9)
     axes.tick_params(axis="x", labelsize=9)
     axes.set_title(title, loc="left", fontsize=10)
     axes.axvline(0, color="0.5", linewidth=0.8)
