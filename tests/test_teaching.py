@@ -295,3 +295,71 @@ def test_a_classroom_notebook_has_exercises_and_code_and_no_solution(path):
     given = json.loads(text)["cells"]
     assert len(checks) == sum("exercise-check" in c["metadata"].get("tags", []) for c in given)
     assert "".join(bare["cells"][-1]["source"]).splitlines()[-1] == "run"
+
+
+@pytest.fixture
+def chapters(tmp_path):
+    """Two chapters of a site, as built: the second links to the first, and needs more in words."""
+    folder = tmp_path / "html" / "notebooks"
+    folder.mkdir(parents=True)
+    figure = '<figure id="fig-one"><img src="../_images/x.svg" alt="A line."></figure>'
+    formula = '<div class="math" id="equation-eq-one">1 + 1</div>'
+    other = PAGE.replace("<figure>", f"{formula}{figure}<figure>")
+    (folder / "other.html").write_text(other, encoding="utf-8")
+    table = (
+        '<div class="table-scroll" id="table-{0}"><table class="bias-table"><caption>'
+        '<span class="caption-number">Table 2.{0} </span>{1}</caption><tr><td>{2}</td></tr>'
+        "</table></div>"
+    )
+    cell = (
+        '<div class="cell"><div class="cell_input"><pre><span>x</span> <span>= 4</span></pre></div>'
+        '<div class="cell_output">four</div></div>'
+    )
+    own = [table.format(1, "Six words, counted", "seven"), cell, '<figure id="fig-two">2</figure>']
+    shown = table.format(2, "To judge", "eight")
+    link = '<a href="other.html#equation-eq-one">(1)</a> and <a href="#table-2">Table 2.2</a>'
+    answer = '<div class="solution admonition"><a href="#fig-two">Fig. 2</a></div>'
+    page = PAGE.replace('<div class="cell_input">', "".join(own) + '<div class="cell_input">')
+    page = page.replace("<p>Count to two.</p>", f"<p>Count {link}.</p>")
+    exercise, solution = page.split('<div class="solution')
+    page = f'{exercise}{shown}{answer}<div class="solution{solution}'
+    (folder / "x.html").write_text(page, encoding="utf-8")
+    return folder.parent
+
+
+def test_the_edition_shows_all_that_an_exercise_refers_to(teach, chapters, tmp_path):
+    needs = ["Six words", "code: x = 4", "other#fig-one", "c"]
+    written = {"needs": {"ex": needs}, "wrong": {"ex": [{"answer": "3", "say": "count"}]}}
+    (tmp_path / "x.yml").write_text(yaml.safe_dump(written), encoding="utf-8")
+    page = teach.edition(chapters, ["other", "x"], tmp_path)
+    found = BeautifulSoup(page, "html.parser")
+    needed = found.select_one(".needs")
+    assert [each.name for each in needed.find_all(True, recursive=False)] == [
+        "p", "div", "figure", "div", "div", "figure", "section",
+    ]  # fmt: skip
+    texts = [each.get_text() for each in needed.find_all(True, recursive=False)]
+    assert texts[1:4] == ["1 + 1", "2", "Table 2.1 Six words, countedseven"]
+    assert texts[4] == "x = 4four"
+    assert needed.find("img")["src"] == "../html/_images/x.svg"
+    assert not needed.select("[id]")
+    assert "eight" not in needed.get_text()  # it stands beside the exercise
+    below = [each.get_text() for each in needed.find_next_siblings()]
+    assert below[:4] == ["Expect", "3. Say: count", "Table 2.2 To judgeeight", "Fig. 2"]
+    assert found.select_one("nav a[href='#x']").get_text() == "Title"
+    assert "CC BY 4.0" in found.select_one(".licence").get_text()
+
+
+@pytest.mark.parametrize(
+    ("needs", "message"),
+    [
+        ({"ex": ["fig-none"]}, "x, ex: the built page has no 'fig-none'"),
+        ({"ex": ["other#Six words"]}, "x, ex: the built page has no 'Six words'"),
+        ({"ex": ["code: x = 5"]}, "x, ex: the built page has no 'code: x = 5'"),
+        ({"ex": ["nowhere#fig-one"]}, "x, ex: there is no chapter 'nowhere'"),
+        ({"ex-none": ["fig-two"]}, "x.yml: the chapter has no exercise ex-none; it has ex"),
+    ],
+)
+def test_what_no_page_has_stops_the_edition(teach, chapters, tmp_path, needs, message):
+    (tmp_path / "x.yml").write_text(yaml.safe_dump({"needs": needs}), encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        teach.edition(chapters, ["other", "x"], tmp_path)

@@ -21,6 +21,7 @@ from cells import unsaid
 
 FOLDER = "teach"
 QUIZZES = Path(__file__).parents[1] / "quizzes"
+CITATION = Path(__file__).parents[2] / "CITATION.cff"
 BULLETS = 4
 WORDS = 7
 SENTENCE_END = re.compile(r"(?<=[.?!…])[”\")]*(?=\s+[A-ZÄÖÜ\"“(]|\s*$)")
@@ -90,6 +91,22 @@ def contents(env) -> list[str]:
 
 def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+def licence(stem: str = "") -> str:
+    """Return what may be done with a material and what to cite; of a study, also its paper."""
+    book = yaml.safe_load(CITATION.read_text(encoding="utf-8"))
+    who = " and ".join(each["name"] for each in book["authors"])
+    text = (
+        f"From {book['title']}, version {book['version']}, by {who}. Text under CC BY 4.0 "
+        "(https://creativecommons.org/licenses/by/4.0/), code under the MIT License. "
+        f"{book['message']}"
+    )
+    if study := re.match(r"study(\d)_", stem):
+        paper = book["references"][int(study[1]) - 1]
+        people = ", ".join(each["family-names"] for each in paper["authors"])
+        text += f" The paper of this study: {people} ({paper['year']}), {paper['title']}."
+    return text
 
 
 # Slides
