@@ -64,7 +64,7 @@ def of_exercises(article: Tag, stem: str, known: dict) -> dict[str, list[tuple[s
 
 
 def check_labels(article: Tag, stem: str, labels: Iterable[str]) -> None:
-    """Refuse labels of exercises that the chapter does not have, with a ValueError that names them."""
+    """Raise a ValueError that names labels of exercises which the chapter does not have."""
     there = [each["id"] for each in article.select(".exercise")]
     if unknown := sorted(set(labels) - set(there)):
         raise ValueError(
