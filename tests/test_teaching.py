@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from bs4 import BeautifulSoup
 from support.browser import require
 from teaching import (
     FOLDER,
+    article_of,
     classroom,
     deck,
     first_sentence,
@@ -58,6 +60,10 @@ EXERCISES = """<section id="exercises"><h2>Exercises</h2>
 <div class="cell_output"><ol><li>Why?</li></ol></div></section>"""
 
 
+def sheet(page, stem):
+    return handout({stem: article_of(page, stem, numbers=True)}, stem)
+
+
 def slides_of(page):
     found = BeautifulSoup(deck(page, "x"), "html.parser").find_all("section", recursive=True)
     return [each for each in found if each.get("id", "").startswith("slide-")]
@@ -102,8 +108,10 @@ def test_the_first_sentence(text, first):
 
 def test_a_handout_has_the_summary_and_what_to_discuss_and_no_solution():
     page = PAGE.replace("<p>Next.</p></section>", "</section>" + EXERCISES)
-    found = BeautifulSoup(handout(page, "study1"), "html.parser")
-    assert [each.get_text() for each in found.find_all("h2")] == ["What to remember", "To discuss"]
+    found = BeautifulSoup(sheet(page, "study1"), "html.parser")
+    assert [each.get_text() for each in found.find_all("h2")] == [
+        "Exercises", "What to remember", "To discuss",
+    ]  # fmt: skip
     assert [each.get_text() for each in found.find_all("li")] == ["It is so.", "Why?"]
     assert found.find("img")["alt"] == "A line."
 
@@ -112,9 +120,9 @@ def test_a_handout_has_what_a_chapter_asks_in_one_paragraph():
     asked = "<p><strong>For discussion.</strong> Is it <em>fair</em>? Who asks?</p>"
     exercises = f'<section id="exercises"><p>Before.</p>{asked}<p>After.</p></section>'
     page = PAGE.replace("<p>Next.</p></section>", "</section>" + exercises)
-    found = BeautifulSoup(handout(page, "study3"), "html.parser")
+    found = BeautifulSoup(sheet(page, "study3"), "html.parser")
     assert found.find_all("h2")[-1].get_text() == "To discuss"
-    assert found.find_all("p")[-1].decode_contents() == "Is it <em>fair</em>? Who asks?"
+    assert found.find_all("p")[-2].decode_contents() == "Is it <em>fair</em>? Who asks?"
 
 
 def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path, browser):
@@ -126,7 +134,7 @@ def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path, b
     exercise = PAGE.replace("<p>Count to two.</p>", f"<p>Count.</p>{table}")
     page = exercise.replace("<p>Second point", f"{parts}<p>Second point")
     (tmp_path / FOLDER).mkdir()
-    shown = {"slides": deck(page, "x"), "handout": handout(page, "x")}
+    shown = {"slides": deck(page, "x"), "handout": sheet(page, "x")}
     (tmp_path / FOLDER / f"slides_{'x' * 60}.html").write_text(shown["slides"], encoding="utf-8")
     shown["index"] = overview(tmp_path / FOLDER, ["x" * 60]).replace("Title", "T" * 60)
     style = (ROOT / "book" / "static" / "teaching.css").read_text(encoding="utf-8")
@@ -139,7 +147,7 @@ def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path, b
             assert phone.evaluate("document.documentElement.scrollWidth") <= 390, name
             held = phone.locator("[tabindex]")
             assert [held.nth(n).evaluate(scrolls) for n in range(held.count())] == {
-                "slides": [True, True], "handout": [True], "index": [True],
+                "slides": [True, True], "handout": [True, True], "index": [True],
             }[name]  # fmt: skip
     finally:
         phone.close()
@@ -160,7 +168,7 @@ def test_a_printed_handout_can_be_read_aloud(teach, tmp_path):
     drawing = f'{svg}<rect width="9" height="9"/></svg>'
     (tmp_path / "_images" / "x.svg").write_text(drawing, encoding="utf-8")
     page = tmp_path / FOLDER / "handout_x.html"
-    page.write_text(handout(PAGE, "x"), encoding="utf-8")
+    page.write_text(sheet(PAGE, "x"), encoding="utf-8")
     assert teach.pdfs(page.parent, require()) == 1
     printed = page.with_suffix(".pdf").read_bytes()
     catalog = re.search(rb"/Type /Catalog\b.*?endobj", printed, re.S)[0]
@@ -185,7 +193,7 @@ def test_every_chapter_has_a_quiz():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_lecturer_is_told_about_every_chapter_and_about_exercises_that_it_has(path, teach):
-    known = teach.notes(path.stem)
+    known = needs.notes(path.stem)
     assert {"time", "asked", "hard"} <= set(known)
     labels = re.findall(r":label: (ex-[\w-]+)", path.read_text(encoding="utf-8"))
     assert set(known.get("wrong", {})) <= set(labels)
@@ -316,7 +324,7 @@ def chapters(tmp_path):
         '<div class="cell_output">four</div></div>'
     )
     own = [table.format(1, "Six words, counted", "seven"), cell, '<figure id="fig-two">2</figure>']
-    shown = table.format(2, "To judge", "eight")
+    shown = f'<div class="cell">{table.format(2, "To judge", "eight")}</div>'
     link = '<a href="other.html#equation-eq-one">(1)</a> and <a href="#table-2">Table 2.2</a>'
     answer = '<div class="solution admonition"><a href="#fig-two">Fig. 2</a></div>'
     page = PAGE.replace('<div class="cell_input">', "".join(own) + '<div class="cell_input">')
@@ -347,6 +355,41 @@ def test_the_edition_shows_all_that_an_exercise_refers_to(teach, chapters, tmp_p
     assert below[:4] == ["Expect", "3. Say: count", "Table 2.2 To judgeeight", "Fig. 2"]
     assert found.select_one("nav a[href='#x']").get_text() == "Title"
     assert "CC BY 4.0" in found.select_one(".licence").get_text()
+
+
+def test_a_handout_has_what_is_done_by_hand_and_exercises_without_programming(chapters):
+    texts = {stem: (chapters / "notebooks" / f"{stem}.html").read_text() for stem in ("x", "other")}
+    check = '<div class="cell tag_exercise-check"><div class="cell_input"><pre>{}</pre></div></div>'
+    coded = texts["x"].replace('id="ex"', 'id="ex-two"').partition('<div class="exercise')
+    coded = coded[1] + coded[2].partition('<div class="solution')[0].replace("Count", "Program")
+    judged = f"{check.format('x = ...')}{coded}{check.format('def f(): ...')}"
+    texts["x"] = texts["x"].replace('<div class="solution', judged + '<div class="solution', 1)
+    folded = '<details><figure id="fig-folded">words</figure></details>'
+    texts["other"] = texts["other"].replace("<figure>", folded + "<figure>", 1)
+    articles = {stem: article_of(text, stem, numbers=True) for stem, text in texts.items()}
+    hand = {"task": "Add $1$.", "needs": ["output: x = 4", "other#fig-one", "other#fig-folded"]}
+    found = BeautifulSoup(handout(articles, "x", hand), "html.parser")
+    assert [each.get_text() for each in found.find_all("h2")] == [
+        "By hand", "Exercises", "What to remember",
+    ]  # fmt: skip
+    body = " ".join(found.get_text(" ").split())
+    assert "Add \\(1\\). four Exercises Exercise (Count) Count (1)" in body
+    assert "1 + 1" in body  # the formula of the other chapter
+    assert body.count("eight") == 1
+    for unwanted in ("x = 4", "Program", "secret", "words", "def f"):
+        assert unwanted not in body, unwanted
+    assert [each["src"] for each in found.select("img")] == ["../_images/x.svg"]
+    hand["needs"].append("fig-none")
+    with pytest.raises(ValueError, match="x, hand: the built page has no 'fig-none'"):
+        handout(articles, "x", hand)
+
+
+def test_what_is_done_by_hand_has_the_values_that_the_chapters_give():
+    seen = {"woman": 0.60, "man": 0.15, "person": 0.30}
+    scores = [math.log(seen[who] / seen["person"]) for who in ("woman", "man")]
+    assert np.allclose([*scores, scores[0] - scores[1]], [0.693147, -0.693147, 1.386294])
+    vlrs, vlbs = 100 * 5 / 6, 100 * 2 / 4  # picks 0, 1, 1, 0 of the four, then 0 and 2
+    assert math.isclose(caption_selection.ivlas(vlrs, vlbs), 62.5)
 
 
 @pytest.mark.parametrize(

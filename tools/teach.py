@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 
@@ -25,9 +24,7 @@ import teaching  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 INSTRUCTOR = ROOT / "_build" / "instructor"
-NOTES = needs.NOTES
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-KEYS = {"time", "wrong", "asked", "hard", "needs", "hand"}
 
 
 def main() -> int:
@@ -83,27 +80,7 @@ def chapters(site: Path) -> list[str]:
     return [each.removeprefix("slides_").removesuffix(".html") for each in links]
 
 
-def notes(stem: str, folder: Path = NOTES) -> dict:
-    """Return what a lecturer should know of a chapter; empty if nothing is written.
-
-    *time*: where minutes go; *wrong*: by exercise, answers that students give and what to say;
-    *asked*: questions that students ask and answers; *hard*: where discussion gets hard, and how
-    to hold it; *needs*: by exercise, what it refers to in words (``book/_ext/needs.py``); *hand*:
-    what a handout gives to do by hand.
-
-    Raises
-    ------
-    ValueError
-        Naming the file, if it holds another key.
-    """
-    path = folder / f"{stem}.yml"
-    found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if unknown := set(found) - KEYS:
-        raise ValueError(f"{path}: {', '.join(sorted(unknown))} is none of {sorted(KEYS)}")
-    return found
-
-
-def edition(site: Path, stems: list[str], folder: Path = NOTES) -> str:
+def edition(site: Path, stems: list[str], folder: Path = needs.NOTES) -> str:
     """Return the instructor's edition as one page.
 
     Raises
@@ -148,9 +125,9 @@ def title(page: Tag) -> str:
     return page.find("h1").decode_contents()
 
 
-def chapter(articles: dict[str, Tag], stem: str, folder: Path = NOTES) -> str:
+def chapter(articles: dict[str, Tag], stem: str, folder: Path = needs.NOTES) -> str:
     """Return one chapter: card, notes, exercises with what they need and solutions, quiz."""
-    page, known = articles[stem], notes(stem, folder)
+    page, known = articles[stem], needs.notes(stem, folder)
     parts = [f'<h2 id="{stem}">{title(page)}</h2>']
     parts += [str(each) for each in page.select(".chapter-card, .content-note")]
     if "time" in known:

@@ -3,7 +3,8 @@
 Links in an exercise and in its solution are followed. What stands there in words only ("both
 figures", "the table of constructs") is written in ``book/instructor/<chapter>.yml``, under
 ``needs``, by exercise: an id of the built page; the title of a table, or how it begins; or
-``code:`` and a piece of a cell's code. ``<chapter>#`` before it takes it from another chapter.
+``code:`` and a piece of a cell's code, or ``output:`` and such a piece, for what the cell puts out.
+``<chapter>#`` before it takes it from another chapter.
 """
 
 import copy
@@ -17,14 +18,35 @@ from bs4.element import Tag
 NOTES = Path(__file__).parents[1] / "instructor"
 LINKED = re.compile(r"(?:([\w-]+)\.html)?#((?:fig|equation|table)-[\w-]+)$")
 WRITTEN = re.compile(r"(?:(\w+)#)?(.+)", re.S)
-CODE = "code: "
+CELL = re.compile(r"(code|output): (.+)", re.S)
+
+
+KEYS = {"time", "wrong", "asked", "hard", "needs", "hand"}
+
+
+def notes(stem: str, folder: Path = NOTES) -> dict:
+    """Return what a lecturer should know of a chapter; empty if nothing is written.
+
+    *time*: where minutes go; *wrong*: by exercise, answers that students give and what to say;
+    *asked*: questions that students ask and answers; *hard*: where discussion gets hard, and how
+    to hold it; *needs*: by exercise, what it refers to in words; *hand*: what a handout gives to do
+    by hand, a task and what it needs.
+
+    Raises
+    ------
+    ValueError
+        Naming the file, if it holds another key.
+    """
+    path = folder / f"{stem}.yml"
+    found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if unknown := set(found) - KEYS:
+        raise ValueError(f"{path}: {', '.join(sorted(unknown))} is none of {sorted(KEYS)}")
+    return found
 
 
 def written(stem: str, folder: Path = NOTES) -> dict[str, list[str]]:
     """Return what is written of a chapter's exercises, by label."""
-    path = folder / f"{stem}.yml"
-    known = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return known.get("needs", {})
+    return notes(stem, folder).get("needs", {})
 
 
 def place(need: str, stem: str) -> tuple[str, str]:
@@ -94,11 +116,10 @@ def element(articles: dict[str, Tag], place: tuple[str, str], where: str) -> Tag
     stem, need = place
     if stem not in articles:
         raise ValueError(f"{where}: there is no chapter {stem!r}")
-    if need.startswith(CODE):
-        cells = [
-            each for each in articles[stem].select("div.cell") if need[len(CODE) :] in code(each)
-        ]
-        found = cells[0] if cells else None
+    if cell := CELL.fullmatch(need):
+        cells = [each for each in articles[stem].select("div.cell") if cell[2] in code(each)]
+        parts = cells if cell[1] == "code" else cells[0].select(".cell_output") if cells else []
+        found = next(iter(parts), None)
     else:
         found = articles[stem].find(id=need) or titled(articles[stem], need)
     if found is None:

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import needs
 import yaml
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
@@ -71,11 +72,23 @@ def write_materials(app, exception) -> None:
         write(folder / f"slides_{stem}.html", deck(page.read_text(encoding="utf-8"), stem))
         source = Path(app.srcdir) / f"{name}.ipynb"
         write(folder / f"classroom_{stem}.ipynb", classroom(source.read_text(encoding="utf-8")))
-        if stem.startswith("study"):
-            write(folder / f"handout_{stem}.html", handout(page.read_text(encoding="utf-8"), stem))
         if questions := quiz(stem):
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
+    write_handouts(Path(app.outdir), [Path(name).name for name in order])
     write(folder / "index.html", overview(folder, [Path(name).name for name in order]))
+
+
+def write_handouts(site: Path, stems: list[str]) -> None:
+    """Write a handout of each study into the site's folder of materials."""
+    pages = {stem: site / "notebooks" / f"{stem}.html" for stem in stems}
+    articles = {
+        stem: article_of(page.read_text(encoding="utf-8"), stem, numbers=True)
+        for stem, page in pages.items()
+    }
+    for stem in stems:
+        if stem.startswith("study"):
+            sheet = handout(articles, stem, needs.notes(stem).get("hand"))
+            write(site / FOLDER / f"handout_{stem}.html", sheet)
 
 
 def contents(env) -> list[str]:
@@ -161,10 +174,13 @@ def deck(page: str, stem: str) -> str:
     )
 
 
-def article_of(page: str, stem: str) -> Tag:
-    """Return a chapter's article without anchors and numbers of captions, with links from here."""
+def article_of(page: str, stem: str, numbers: bool = False) -> Tag:
+    """Return a chapter's article without anchors, with links from here.
+
+    Without ``numbers``, captions have none.
+    """
     article = BeautifulSoup(page, "html.parser").find("article")
-    for each in article.select("a.headerlink, .caption-number"):
+    for each in article.select("a.headerlink" + ("" if numbers else ", .caption-number")):
         each.decompose()
     for each in article.select("a[href]"):
         each["href"] = from_here(each["href"], stem)
@@ -281,31 +297,79 @@ def shown(number: int, slide: Slide) -> str:
 # Handouts
 
 
-def handout(page: str, stem: str) -> str:
-    """Return a study on one page of paper: question, formulas, a figure, summary, discussion.
+def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> str:
+    """Return a study on paper: question, measure, a figure, what to do by hand, exercises, summary.
+
+    Exercises that ask for a function are left out; the others come with what they refer to.
 
     Parameters
     ----------
-    page
-        The built page of the chapter.
+    articles
+        Every chapter's article (:func:`article_of`), with its numbers.
     stem
-        The chapter's name, for links back.
+        The study's chapter.
+    hand
+        What is to be done by hand: ``task``, and ``needs`` as in :mod:`needs`.
+
+    Raises
+    ------
+    ValueError
+        Naming the chapter, the exercise and what it refers to, if a page lacks that.
     """
-    article = article_of(page, stem)
-    title = article.find("h1").decode_contents()
-    formulas = [str(each) for each in article.select("div.math")[:2]]
-    figure = article.find("figure")
-    parts = [
-        f"<h1>{title}</h1>",
-        opening(article.find("section")),
-        *(["<h2>The measure</h2>", *formulas] if formulas else []),
-        str(figure) if figure else "",
-        *listed(article, "summary", "What to remember"),
-        *(listed(article, "exercises", "To discuss", "ol") or discussed(article)),
-    ]
+    article = articles[stem]
+    formulas = article.select("div.math")[:2]
+    seen = [*formulas, *article.select("figure")[:1]]
+    parts = [f"<h1>{article.find('h1').decode_contents()}</h1>", opening(article.find("section"))]
+    parts += ["<h2>The measure</h2>"] if formulas else []
+    parts += [needs.shown(each) for each in seen]
+    if hand:
+        places = [needs.place(each, stem) for each in hand["needs"]]
+        parts += ["<h2>By hand</h2>", f"<p>{inline(hand['task'])}</p>"]
+        parts += unseen(articles, places, f"{stem}, hand", seen)
+    parts += paper_exercises(articles, stem, seen)
+    parts += listed(article, "summary", "What to remember")
+    parts += listed(article, "exercises", "To discuss", "ol") or discussed(article)
+    parts.append(f'<p class="licence">{html.escape(licence(stem))}</p>')
     title = f"Handout: {html.escape(article.find('h1').get_text())}"
     body = f"<main>{''.join(parts)}</main>"
     return PAGE.format(title=title, kind="handout", script="", body=body)
+
+
+def paper_exercises(articles: dict[str, Tag], stem: str, seen: list[Tag]) -> list[str]:
+    """Return the exercises that need no programming, each with what it refers to and is unseen."""
+    parts, article = [], articles[stem]
+    for label, places in needs.of_exercises(article, stem, needs.written(stem)).items():
+        exercise = article.find(id=label)
+        beside = needs.following(exercise)
+        if any("def " in needs.code(each) for each in beside if is_check(each)):
+            continue
+        parts.append(needs.shown(exercise))
+        parts += unseen(articles, places, f"{stem}, {label}", seen)
+        tables = [each.find(class_="table-scroll") for each in beside if given(each)]
+        parts += [needs.shown(each) for each in tables if each]
+    return ["<h2>Exercises</h2>", *parts] if parts else []
+
+
+def is_check(element: Tag) -> bool:
+    return "tag_exercise-check" in element.get("class", [])
+
+
+def given(element: Tag) -> bool:
+    """Tell whether an element is a cell that an exercise shows, and neither check nor answer."""
+    kinds = set(element.get("class", []))
+    return "cell" in kinds and not kinds & {"tag_exercise-check", "tag_hide-cell"}
+
+
+def unseen(articles: dict, places: list[tuple], where: str, seen: list[Tag]) -> list[str]:
+    """Return what stands at places of chapters as HTML, each once; ``seen`` grows by it.
+
+    Figures that the book folds, which are lists of words about people, stay off the paper.
+    """
+    found = [needs.element(articles, place, where) for place in places]
+    new = [each for each in found if not any(each is other for other in seen)]
+    new = [each for each in new if each.name != "figure" or not each.find_parent("details")]
+    seen += new
+    return [needs.shown(each) for each in new]
 
 
 def aside(element: Tag) -> bool:
