@@ -5,16 +5,18 @@ import math
 import re
 from pathlib import Path
 
+import nbformat
 import needs
 import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from classroom import classroom
+from nbclient import NotebookClient
 from support.browser import require
 from teaching import (
     FOLDER,
     article_of,
-    classroom,
     deck,
     first_sentence,
     handout,
@@ -281,28 +283,111 @@ def everything(notebook):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_classroom_notebook_has_exercises_and_code_and_no_solution(path):
+def test_a_classroom_notebook_has_exercises_and_what_they_need_and_no_solution(path):
     text = path.read_text(encoding="utf-8")
-    bare = json.loads(classroom(text))
+    bare = json.loads(classroom(path.parent, path.stem, "Terms."))
+    nbformat.validate(nbformat.from_dict(bare))
     prose = "\n".join("".join(c["source"]) for c in bare["cells"] if c["cell_type"] == "markdown")
     whole = "\n".join(
         "".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "markdown"
     )
     assert "{solution}" not in prose
     assert "```{" not in prose
-    assert prose.count("**Exercise: ") == len(re.findall(r"^[`:]{3,}\{exercise\}", whole, re.M))
+    assert not re.search(r"\{\w+\}`", prose)
+    assert len(re.findall(r"^\*\*Exercise", prose, re.M)) == len(
+        re.findall(r"^[`:]{3,}\{exercise\}", whole, re.M)
+    )
+    assert ("**Content note.**" in prose) == ("class: content-note" in whole)
+    assert prose.split("\n## ")[0].strip().endswith("Terms.")
     for block in re.findall(r"^(`{3,})\{solution\}[^\n]*\n(.*?)^\1", whole, re.M | re.S):
         for line in block[1].splitlines():
             assert len(line) < 40 or line not in prose
     code = "\n".join("".join(c["source"]) for c in bare["cells"] if c["cell_type"] == "code")
-    assert not re.search(r"^display\.say\(", code, re.M)
     for solved in re.findall(r"(?s)\{solution-start\}.*?\{solution-end\}", everything(text)):
         for line in solved.splitlines():
             assert len(line) < 40 or line not in code
     checks = [c for c in bare["cells"] if "exercise-check" in c["metadata"].get("tags", [])]
     given = json.loads(text)["cells"]
     assert len(checks) == sum("exercise-check" in c["metadata"].get("tags", []) for c in given)
+    assert not any(cell.get("outputs") for cell in bare["cells"])
     assert "".join(bare["cells"][-1]["source"]).splitlines()[-1] == "run"
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    """A chapter whose one exercise needs a table, a formula of its own and one of another."""
+    other = ["# The other", "```{math}\n:label: eq-two\n2\n```"]
+    chapter = [
+        "# One\n\n:::{admonition} Content note\n:class: content-note\nHarsh words.\n:::",
+        "#from biaslib import display",
+        "#x, unused = 3, 4\nrows = []",
+        "Prose.\n\n```{math}\n:label: eq-one\n1\n```",
+        "#rng = default_rng(1)\ny = rng.normal()",
+        "#z = rng.normal()",
+        "#w = rng.normal()",
+        "#rows.append(x)",
+        "#x = 5",
+        "#for x in range(3):\n    print(x, y)",
+        '#display.table(rows, "Rows, "\n    "counted")',
+        "## Exercises\n\n```{exercise} Count\n:label: ex-one\nBy {eq}`eq-one`, see `w`.\n```",
+        "#def count(x):\n    return unused_too",
+        "```{solution} ex-one\n:class: dropdown\nThe `z` is needed.\n```",
+        "#after = 1",
+        "#run",
+    ]
+    for name, texts in (("other", other), ("one", chapter)):
+        cells = [
+            {"cell_type": "code", "source": [text[1:]], "outputs": [], "execution_count": None}
+            if text[0] == "#" and text[1] not in " #"
+            else {"cell_type": "markdown", "source": [text]}
+            for text in texts
+        ]
+        cells = [cell | {"metadata": {}, "id": f"c{n}"} for n, cell in enumerate(cells)]
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_classroom_notebook_keeps_the_cells_on_which_exercises_depend(notebook):
+    needed = {"needs": {"ex-one": ["Rows, counted", "other#equation-eq-two"]}}
+    (notebook / "one.yml").write_text(yaml.safe_dump(needed), encoding="utf-8")
+    cells = json.loads(classroom(notebook, "one", "Terms.", notebook))["cells"]
+    texts = ["".join(each["source"]) for each in cells]
+    assert texts[0].startswith("# One: classroom notebook")
+    assert texts[0].endswith("**Content note.** Harsh words.\n\nTerms.")
+    assert texts[1:] == [
+        "## What the exercises need",
+        "from biaslib import display",
+        "x, unused = 3, 4\nrows = []",
+        "rng = default_rng(1)\ny = rng.normal()",
+        "z = rng.normal()",  # both, since what is drawn depends on what was drawn before
+        "w = rng.normal()",
+        "rows.append(x)",  # and not the x of later cells
+        "## Exercises",
+        "$$\n1\n\\tag{one}\n$$",
+        'display.table(rows, "Rows, "\n    "counted")',
+        "$$\n2\n\\tag{two}\n$$",
+        "**Exercise: Count**\n\nBy (one), see `w`.",
+        "def count(x):\n    return unused_too",
+        "run",
+    ]
+    assert len({each["id"] for each in cells}) == len(cells)
+
+
+def test_a_classroom_notebook_is_refused_what_no_notebook_has(notebook):
+    (notebook / "one.yml").write_text("needs: {ex-one: [fig-none]}", encoding="utf-8")
+    message = "one, ex-one: notebooks/one.ipynb has no 'fig-none'"
+    with pytest.raises(ValueError, match=message):
+        classroom(notebook, "one", "Terms.", notebook)
+
+
+@pytest.mark.parametrize("stem", ["what_is_measured", "study2_masked"])
+def test_a_classroom_notebook_runs_with_its_exercises_unanswered(stem):
+    given = nbformat.reads(classroom(ROOT / "notebooks", stem, "Terms."), 4)
+    done = NotebookClient(given, resources={"metadata": {"path": ROOT / "notebooks"}}).execute()
+    checks = [each for each in done.cells if "exercise-check" in each.metadata.get("tags", [])]
+    assert len(checks) == 3
+    for each in checks:
+        assert json.dumps(each.outputs).count("Not yet") >= 1
 
 
 @pytest.fixture

@@ -1,15 +1,14 @@
 """Sphinx extension: what a lecturer hands out, made from the finished pages of the site.
 
 For every chapter a deck of slides with speaker's notes and, where ``book/quizzes`` has one, a quiz;
-and classroom notebooks, which have the code and the exercises and neither prose nor solutions. They
-are made from the pages and notebooks themselves, so that they say what these say. All work from a
+and classroom notebooks (:mod:`classroom`); for every study a handout. They are made from the pages
+and notebooks themselves, so that they say what these say. All work from a
 folder on disk. ``tools/teach.py`` adds what students do not get.
 """
 
 import copy
 import hashlib
 import html
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import needs
 import yaml
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
-from cells import unsaid
+from classroom import classroom
 
 FOLDER = "teach"
 QUIZZES = Path(__file__).parents[1] / "quizzes"
@@ -70,8 +69,8 @@ def write_materials(app, exception) -> None:
         page = Path(app.outdir) / f"{name}.html"
         stem = Path(name).name
         write(folder / f"slides_{stem}.html", deck(page.read_text(encoding="utf-8"), stem))
-        source = Path(app.srcdir) / f"{name}.ipynb"
-        write(folder / f"classroom_{stem}.ipynb", classroom(source.read_text(encoding="utf-8")))
+        notebook = classroom(Path(app.srcdir) / "notebooks", stem, licence(stem))
+        write(folder / f"classroom_{stem}.ipynb", notebook)
         if questions := quiz(stem):
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
     write_handouts(Path(app.outdir), [Path(name).name for name in order])
@@ -458,59 +457,6 @@ def inline(text: str) -> str:
     escaped = re.sub(r"\$([^$]+)\$", r"\\(\1\\)", escaped)
     escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped)
-
-
-# Classroom notebooks
-
-FENCE = r"^(?P<fence>`{{3,}}|:{{3,}})\{{{kind}\}}[^\n]*\n.*?^(?P=fence)[ \t]*$\n?"
-SOLUTION = re.compile(FENCE.format(kind="solution"), re.M | re.S)
-EXERCISE = re.compile(
-    r"^(`{3,}|:{3,})\{exercise\} *([^\n]*)\n(?::[^\n]*\n)*(.*?)^\1[ \t]*$", re.M | re.S
-)
-HEADING = re.compile(r"^#+ .*$", re.M)
-
-
-def classroom(notebook: str) -> str:
-    """Return a notebook with its code, headings and exercises, and neither prose nor solutions.
-
-    A cell that checks a written solution goes too, and so do cells that are one.
-    """
-    found = json.loads(notebook)
-    cells = [bare(each) for each in outside_solutions(found["cells"])]
-    found["cells"] = [each for each in cells if each is not None]
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
-
-
-def outside_solutions(cells: list[dict]) -> list[dict]:
-    """Return the cells that do not stand between a ``solution-start`` and its ``solution-end``."""
-    kept, inside = [], False
-    for cell in cells:
-        source = "".join(cell["source"])
-        begins, ends = "{solution-start}" in source, "{solution-end}" in source
-        inside = (inside or begins) and not ends
-        if not inside and not ends:
-            kept.append(cell)
-    return kept
-
-
-def bare(cell: dict) -> dict | None:
-    source = "".join(cell["source"])
-    if cell["cell_type"] == "code":
-        installs, stamp = "%pip" in source, source.strip() == "run"
-        if installs or stamp:
-            return cell
-        hidden = "hide-cell" in cell["metadata"].get("tags", [])
-        code = unsaid(source)
-        return None if hidden or not code else cell | {"source": code.splitlines(keepends=True)}
-    text = SOLUTION.sub("", source)
-    pieces = [*HEADING.finditer(EXERCISE.sub("", text)), *EXERCISE.finditer(text)]
-    lines = [
-        each.group(0) if each.re is HEADING else f"**Exercise: {each[2]}**\n\n{each[3].strip()}"
-        for each in sorted(pieces, key=lambda each: text.find(each.group(0)))
-    ]
-    if not lines:
-        return None
-    return cell | {"source": "\n\n".join(lines).splitlines(keepends=True)}
 
 
 # The page that lists them
