@@ -1,9 +1,13 @@
 """Materials made from the pages: slides say what the page says, and no solution is given away."""
 
+import io
 import json
 import math
 import re
+import sys
+import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import nbformat
 import needs
@@ -39,6 +43,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 QUIZZES = sorted((ROOT / "book" / "quizzes").glob("*.yml"))
 assert FOLDER == "teach"
+QTI = "{http://www.imsglobal.org/xsd/ims_qtiasiv1p2}"
 
 PAGE = """<html><body><article><section id="a"><h1>Title<a class="headerlink">#</a></h1>
 <div class="chapter-card admonition"><p class="admonition-title">This chapter</p>
@@ -253,6 +258,63 @@ def test_answers_that_can_be_computed_are_computed(stem, number, proof):
     models = ["VisualBERT", "LXMERT", "ViLT", "CLIP", "ALBEF", "FLAVA"]
     names["vlbs_printed"] = printed.set_index("model")["value"][models]
     assert eval(proof, names) == True  # noqa: E712 - a NumPy bool, and no other truth
+
+
+def answered(item, choice):
+    """Score and feedback of an item of QTI 1.2 for a choice, by its conditions in their order."""
+    score, feedback = 0.0, []
+    for condition in item.iter(f"{QTI}respcondition"):
+        if condition.find(f"{QTI}conditionvar/{QTI}varequal").text != choice:
+            continue
+        for each in condition.iter(f"{QTI}setvar"):
+            score = float(each.text)
+        feedback += [each.get("linkrefid") for each in condition.iter(f"{QTI}displayfeedback")]
+        if condition.get("continue") == "No":
+            break
+    said = {each.get("ident"): each for each in item.iter(f"{QTI}itemfeedback")}
+    return score, [next(said[each].iter(f"{QTI}mattext")).text for each in feedback]
+
+
+@pytest.fixture
+def packages(teach):
+    return teach.quiz_packages
+
+
+@pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
+def test_a_package_scores_and_explains_every_option_as_the_quiz_does(path, packages):
+    pytest.importorskip("text2qti", reason="text2qti, of the extra 'teach', is not installed")
+    found = quiz(path.stem)
+    given = packages.package(found)
+    assert packages.package(found) == given
+    files = zipfile.ZipFile(io.BytesIO(given))
+    assert {each.date_time for each in files.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    manifest = files.read("imsmanifest.xml").decode()
+    assert all(name in manifest for name in files.namelist() if name.count("/") and name[-1] != "/")
+    name = next(each for each in files.namelist() if re.fullmatch(r"(\w+)/\1\.xml", each))
+    text = files.read(name).decode()
+    assert "equation_image" not in text
+    items = list(ElementTree.fromstring(text).iter(f"{QTI}item"))
+    assert len(items) == len(found["questions"]) == 10
+    for item, question in zip(items, found["questions"], strict=True):
+        asked = next(item.iter(f"{QTI}mattext")).text
+        assert asked == f"<p>{inline(' '.join(question['ask'].split()))}</p>"
+        labels = list(item.iter(f"{QTI}response_label"))
+        for label, option in zip(labels, question["options"], strict=True):
+            text, why = (f"<p>{inline(' '.join(option[k].split()))}</p>" for k in ("text", "why"))
+            assert next(label.iter(f"{QTI}mattext")).text == text
+            right = 100.0 if option.get("right") else 0.0
+            assert answered(item, label.get("ident")) == (right, [why])
+
+
+def test_without_text2qti_no_package_is_written_and_a_line_says_so(
+    packages, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setitem(sys.modules, "text2qti", None)
+    assert packages.write_packages(tmp_path, ["foundations"]) == 0
+    assert "pip install text2qti==0.8.0" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'teach = ["text2qti=={packages.VERSION}"]' in declared
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Make what a lecturer needs besides the site: handouts as PDF, and the instructor's edition.
+"""Make what a lecturer needs besides the site: PDFs, packages of quizzes, the instructor's edition.
 
     python tools/teach.py
 
@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 import needs  # noqa: E402 - an extension of the book, which lies on no path
+import quiz_packages  # noqa: E402
 import teaching  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
@@ -35,6 +36,8 @@ def main() -> int:
     made = pdfs(SITE / teaching.FOLDER, browser())
     print(f"{made} handouts as PDF in {SITE / teaching.FOLDER}")
     stems = chapters(SITE)
+    made = quiz_packages.write_packages(SITE / teaching.FOLDER, stems)
+    print(f"{made} quizzes for course systems in {SITE / teaching.FOLDER}")
     INSTRUCTOR.mkdir(parents=True, exist_ok=True)
     try:
         page = edition(SITE, stems)
