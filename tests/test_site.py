@@ -330,6 +330,8 @@ def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_stude
     found = BeautifulSoup(edition, "html.parser")
     given = [each for name in NOTEBOOKS for each in article(name).select(".solution")]
     assert len(found.select(".solution")) == len(given) > 30
+    for picture in found.select("img[src]"):
+        assert (ROOT / "_build" / "instructor" / picture["src"]).is_file(), picture["src"]
     for path in [*site.glob("teach/*.html"), *site.glob("teach/*.ipynb")]:
         text = path.read_text(encoding="utf-8")
         assert "Solution to" not in text, path.name

@@ -414,7 +414,7 @@ def test_a_classroom_notebook_keeps_the_cells_on_which_exercises_depend(notebook
     (notebook / "one.yml").write_text(yaml.safe_dump(needed), encoding="utf-8")
     cells = json.loads(classroom(notebook, "one", "Terms.", notebook))["cells"]
     texts = ["".join(each["source"]) for each in cells]
-    assert texts[0].startswith("# One: classroom notebook")
+    assert texts[0].startswith("# Classroom notebook: One\n")
     assert texts[0].endswith("**Content note.** Harsh words.\n\nTerms.")
     assert texts[1:] == [
         "## What the exercises need",

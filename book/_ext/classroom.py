@@ -30,11 +30,11 @@ PAGE = re.compile(r"\[([^\]]*)\]\([^)\s]*\.(?:ipynb|md)[^)]*\)")
 SHORT = re.compile(r'"\s*\n\s*(?:\w+ \+= )?f?"')
 """Where a string goes on in the next line."""
 
-INTRODUCTION = """# {title}: classroom notebook
+INTRODUCTION = """# Classroom notebook: {title}
 
 The exercises of the chapter, each below the data that it uses, without solutions. Run all cells
-first. A check says *Not yet* until its exercise is answered, and then *Right*. Between the lines of
-the code stands no prose: that is in the chapter."""
+first. A check says *Not yet* until its exercise is answered, and then *Right*. The prose is in the
+chapter."""
 
 
 def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) -> str:
