@@ -1,4 +1,4 @@
-"""Make what a lecturer needs besides the site: handouts as PDF, and the instructor's edition.
+"""Make what a lecturer needs besides the site: PDFs, packages of quizzes, the instructor's edition.
 
     python tools/teach.py
 
@@ -13,19 +13,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
 from bs4 import BeautifulSoup
+from bs4.element import Tag
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-import teaching  # noqa: E402 - an extension of the book, which lies on no path
+import needs  # noqa: E402 - an extension of the book, which lies on no path
+import quiz_packages  # noqa: E402
+import teaching  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 INSTRUCTOR = ROOT / "_build" / "instructor"
-NOTES = ROOT / "book" / "instructor"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-KEYS = {"time", "wrong", "asked", "hard"}
 
 
 def main() -> int:
@@ -36,8 +36,14 @@ def main() -> int:
     made = pdfs(SITE / teaching.FOLDER, browser())
     print(f"{made} handouts as PDF in {SITE / teaching.FOLDER}")
     stems = chapters(SITE)
+    made = quiz_packages.write_packages(SITE / teaching.FOLDER, stems)
+    print(f"{made} quizzes for course systems in {SITE / teaching.FOLDER}")
     INSTRUCTOR.mkdir(parents=True, exist_ok=True)
-    page = edition(SITE, stems)
+    try:
+        page = edition(SITE, stems)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
     (INSTRUCTOR / "index.html").write_text(page, encoding="utf-8")
     shutil.copy(ROOT / "book" / "static" / "teaching.css", INSTRUCTOR)
     print(f"the instructor's edition of {len(stems)} chapters: {INSTRUCTOR / 'index.html'}")
@@ -77,57 +83,84 @@ def chapters(site: Path) -> list[str]:
     return [each.removeprefix("slides_").removesuffix(".html") for each in links]
 
 
-def notes(stem: str, folder: Path = NOTES) -> dict:
-    """Return what a lecturer should know of a chapter; empty if nothing is written.
-
-    *time*: where minutes go; *wrong*: by exercise, answers that students give and what to say;
-    *asked*: questions that students ask and answers; *hard*: where discussion gets hard, and how
-    to hold it.
+def edition(site: Path, stems: list[str], folder: Path = needs.NOTES) -> str:
+    """Return the instructor's edition as one page.
 
     Raises
     ------
     ValueError
-        Naming the file, if it holds another key.
+        Naming chapter, exercise and id, if an exercise needs what no page has.
     """
-    path = folder / f"{stem}.yml"
-    found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if unknown := set(found) - KEYS:
-        raise ValueError(f"{path}: {', '.join(sorted(unknown))} is none of {sorted(KEYS)}")
-    return found
-
-
-def edition(site: Path, stems: list[str]) -> str:
-    """Return the instructor's edition as one page."""
-    parts = [chapter(site, stem) for stem in stems]
-    body = f"<main><h1>Instructor's edition</h1>{''.join(parts)}</main>"
-    page = teaching.PAGE.format(title="Instructor's edition", kind="overview", script="", body=body)
+    articles = {stem: article(site, stem) for stem in stems}
+    parts = [chapter(articles, stem, folder) for stem in stems]
+    links = [f'<li><a href="#{stem}">{title(articles[stem])}</a></li>' for stem in stems]
+    terms = f'<p class="licence">{html.escape(teaching.licence())}</p>'
+    body = (
+        f"<main><h1>Instructor's edition</h1>{terms}<nav><ol>{''.join(links)}</ol></nav>"
+        f"{''.join(parts)}</main>"
+    )
+    page = teaching.PAGE.format(
+        title="Instructor's edition", kind="overview edition", script="", body=body
+    )
     return page.replace("../_static/vendor", "../html/_static/vendor").replace(
         "../_static/teaching.css", "teaching.css"
     )
 
 
-def chapter(site: Path, stem: str) -> str:
-    """Return one chapter: card, notes, exercises with solutions, quiz with answers."""
+def article(site: Path, stem: str) -> Tag:
+    """Return a chapter's article with addresses from the edition, and nothing folded."""
     text = (site / "notebooks" / f"{stem}.html").read_text(encoding="utf-8")
-    article = BeautifulSoup(text, "html.parser").find("article")
-    for each in article.select("a.headerlink"):
+    found = BeautifulSoup(text, "html.parser").find("article")
+    for each in found.select("a.headerlink, script"):
         each.decompose()
-    for each in article.select("a[href]"):
+    for each in found.select("a[href]"):
         each["href"] = teaching.from_here(each["href"], stem).replace("../", "../html/", 1)
-    known = notes(stem)
-    card = article.find(class_="chapter-card")
-    parts = [f"<h2>{article.find('h1').decode_contents()}</h2>", str(card or "")]
+    for each in found.select("img[src]"):
+        each["src"] = each["src"].replace("../", "../html/", 1)
+    for each in found.select("details"):
+        each["open"] = ""
+    for each in found.select(".exercise section, .solution section"):
+        del each["id"]  # every exercise of every chapter has the same
+    return found
+
+
+def title(page: Tag) -> str:
+    return page.find("h1").decode_contents()
+
+
+def chapter(articles: dict[str, Tag], stem: str, folder: Path = needs.NOTES) -> str:
+    """Return one chapter: card, notes, exercises with what they need and solutions, quiz."""
+    page, known = articles[stem], needs.notes(stem, folder)
+    parts = [f'<h2 id="{stem}">{title(page)}</h2>']
+    parts += [str(each) for each in page.select(".chapter-card, .content-note")]
     if "time" in known:
         parts.append(f"<p><strong>Time.</strong> {teaching.inline(known['time'])}</p>")
-    for each in article.select(".exercise, .solution"):
-        parts.append(str(each))
-        if "exercise" in each["class"]:
-            parts += answers(known.get("wrong", {}).get(each.get("id"), []))
+    needs.check_labels(page, stem, known.get("wrong", {}))
+    needed = needs.of_exercises(page, stem, known.get("needs", {}))
+    parts += exercises(articles, stem, needed, known.get("wrong", {}))
     parts += asked(known.get("asked", []))
     if "hard" in known:
         hard = teaching.inline(known["hard"])
         parts.append(f"<p><strong>Where it gets hard.</strong> {hard}</p>")
     return "".join(parts) + solved(stem)
+
+
+def exercises(articles: dict[str, Tag], stem: str, needed: dict, wrong: dict) -> list[str]:
+    """Return each exercise, what it refers to, wrong answers, and its cells and solution."""
+    parts = []
+    for label, places in needed.items():
+        exercise = articles[stem].find(id=label)
+        parts.append(str(exercise))
+        shown = [
+            needs.shown(needs.element(articles, place, f"{stem}, {label}")) for place in places
+        ]
+        if shown:
+            parts.append(
+                f'<div class="needs"><p><strong>It refers to</strong></p>{"".join(shown)}</div>'
+            )
+        parts += answers(wrong.get(label, []))
+        parts += [str(each) for each in needs.following(exercise)]
+    return parts
 
 
 def answers(wrong: list[dict]) -> list[str]:

@@ -1,26 +1,27 @@
 """Sphinx extension: what a lecturer hands out, made from the finished pages of the site.
 
 For every chapter a deck of slides with speaker's notes and, where ``book/quizzes`` has one, a quiz;
-and classroom notebooks, which have the code and the exercises and neither prose nor solutions. They
-are made from the pages and notebooks themselves, so that they say what these say. All work from a
+and classroom notebooks (:mod:`classroom`); for every study a handout. They are made from the pages
+and notebooks themselves, so that they say what these say. All work from a
 folder on disk. ``tools/teach.py`` adds what students do not get.
 """
 
 import copy
 import hashlib
 import html
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import needs
 import yaml
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
-from cells import unsaid
+from classroom import classroom
 
 FOLDER = "teach"
 QUIZZES = Path(__file__).parents[1] / "quizzes"
+CITATION = Path(__file__).parents[2] / "CITATION.cff"
 BULLETS = 4
 WORDS = 7
 SENTENCE_END = re.compile(r"(?<=[.?!…])[”\")]*(?=\s+[A-ZÄÖÜ\"“(]|\s*$)")
@@ -68,13 +69,25 @@ def write_materials(app, exception) -> None:
         page = Path(app.outdir) / f"{name}.html"
         stem = Path(name).name
         write(folder / f"slides_{stem}.html", deck(page.read_text(encoding="utf-8"), stem))
-        source = Path(app.srcdir) / f"{name}.ipynb"
-        write(folder / f"classroom_{stem}.ipynb", classroom(source.read_text(encoding="utf-8")))
-        if stem.startswith("study"):
-            write(folder / f"handout_{stem}.html", handout(page.read_text(encoding="utf-8"), stem))
+        notebook = classroom(Path(app.srcdir) / "notebooks", stem, licence(stem))
+        write(folder / f"classroom_{stem}.ipynb", notebook)
         if questions := quiz(stem):
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
+    write_handouts(Path(app.outdir), [Path(name).name for name in order])
     write(folder / "index.html", overview(folder, [Path(name).name for name in order]))
+
+
+def write_handouts(site: Path, stems: list[str]) -> None:
+    """Write a handout of each study into the site's folder of materials."""
+    pages = {stem: site / "notebooks" / f"{stem}.html" for stem in stems}
+    articles = {
+        stem: article_of(page.read_text(encoding="utf-8"), stem, numbers=True)
+        for stem, page in pages.items()
+    }
+    for stem in stems:
+        if stem.startswith("study"):
+            sheet = handout(articles, stem, needs.notes(stem).get("hand"))
+            write(site / FOLDER / f"handout_{stem}.html", sheet)
 
 
 def contents(env) -> list[str]:
@@ -90,6 +103,22 @@ def contents(env) -> list[str]:
 
 def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
+
+
+def licence(stem: str = "") -> str:
+    """Return what may be done with a material and what to cite; of a study, also its paper."""
+    book = yaml.safe_load(CITATION.read_text(encoding="utf-8"))
+    who = " and ".join(each["name"] for each in book["authors"])
+    text = (
+        f"From {book['title']}, version {book['version']}, by {who}. Text under CC BY 4.0 "
+        "(https://creativecommons.org/licenses/by/4.0/), code under the MIT License. "
+        f"{book['message']}"
+    )
+    if study := re.match(r"study(\d)_", stem):
+        paper = book["references"][int(study[1]) - 1]
+        people = ", ".join(each["family-names"] for each in paper["authors"])
+        text += f" The paper of this study: {people} ({paper['year']}), {paper['title']}."
+    return text
 
 
 # Slides
@@ -144,10 +173,13 @@ def deck(page: str, stem: str) -> str:
     )
 
 
-def article_of(page: str, stem: str) -> Tag:
-    """Return a chapter's article without anchors and numbers of captions, with links from here."""
+def article_of(page: str, stem: str, numbers: bool = False) -> Tag:
+    """Return a chapter's article without anchors, with links from here.
+
+    Without ``numbers``, captions have none.
+    """
     article = BeautifulSoup(page, "html.parser").find("article")
-    for each in article.select("a.headerlink, .caption-number"):
+    for each in article.select("a.headerlink" + ("" if numbers else ", .caption-number")):
         each.decompose()
     for each in article.select("a[href]"):
         each["href"] = from_here(each["href"], stem)
@@ -264,31 +296,79 @@ def shown(number: int, slide: Slide) -> str:
 # Handouts
 
 
-def handout(page: str, stem: str) -> str:
-    """Return a study on one page of paper: question, formulas, a figure, summary, discussion.
+def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> str:
+    """Return a study on paper: question, measure, a figure, what to do by hand, exercises, summary.
+
+    Exercises that ask for a function are left out; the others come with what they refer to.
 
     Parameters
     ----------
-    page
-        The built page of the chapter.
+    articles
+        Every chapter's article (:func:`article_of`), with its numbers.
     stem
-        The chapter's name, for links back.
+        The study's chapter.
+    hand
+        What is to be done by hand: ``task``, and ``needs`` as in :mod:`needs`.
+
+    Raises
+    ------
+    ValueError
+        Naming the chapter, the exercise and what it refers to, if a page lacks that.
     """
-    article = article_of(page, stem)
-    title = article.find("h1").decode_contents()
-    formulas = [str(each) for each in article.select("div.math")[:2]]
-    figure = article.find("figure")
-    parts = [
-        f"<h1>{title}</h1>",
-        opening(article.find("section")),
-        *(["<h2>The measure</h2>", *formulas] if formulas else []),
-        str(figure) if figure else "",
-        *listed(article, "summary", "What to remember"),
-        *(listed(article, "exercises", "To discuss", "ol") or discussed(article)),
-    ]
+    article = articles[stem]
+    formulas = article.select("div.math")[:2]
+    seen = [*formulas, *article.select("figure")[:1]]
+    parts = [f"<h1>{article.find('h1').decode_contents()}</h1>", opening(article.find("section"))]
+    parts += ["<h2>The measure</h2>"] if formulas else []
+    parts += [needs.shown(each) for each in seen]
+    if hand:
+        places = [needs.place(each, stem) for each in hand["needs"]]
+        parts += ["<h2>By hand</h2>", f"<p>{inline(hand['task'])}</p>"]
+        parts += unseen(articles, places, f"{stem}, hand", seen)
+    parts += paper_exercises(articles, stem, seen)
+    parts += listed(article, "summary", "What to remember")
+    parts += listed(article, "exercises", "To discuss", "ol") or discussed(article)
+    parts.append(f'<p class="licence">{html.escape(licence(stem))}</p>')
     title = f"Handout: {html.escape(article.find('h1').get_text())}"
     body = f"<main>{''.join(parts)}</main>"
     return PAGE.format(title=title, kind="handout", script="", body=body)
+
+
+def paper_exercises(articles: dict[str, Tag], stem: str, seen: list[Tag]) -> list[str]:
+    """Return the exercises that need no programming, each with what it refers to and is unseen."""
+    parts, article = [], articles[stem]
+    for label, places in needs.of_exercises(article, stem, needs.written(stem)).items():
+        exercise = article.find(id=label)
+        beside = needs.following(exercise)
+        if any("def " in needs.code(each) for each in beside if is_check(each)):
+            continue
+        parts.append(needs.shown(exercise))
+        parts += unseen(articles, places, f"{stem}, {label}", seen)
+        tables = [each.find(class_="table-scroll") for each in beside if given(each)]
+        parts += [needs.shown(each) for each in tables if each]
+    return ["<h2>Exercises</h2>", *parts] if parts else []
+
+
+def is_check(element: Tag) -> bool:
+    return "tag_exercise-check" in element.get("class", [])
+
+
+def given(element: Tag) -> bool:
+    """Tell whether an element is a cell that an exercise shows, and neither check nor answer."""
+    kinds = set(element.get("class", []))
+    return "cell" in kinds and not kinds & {"tag_exercise-check", "tag_hide-cell"}
+
+
+def unseen(articles: dict, places: list[tuple], where: str, seen: list[Tag]) -> list[str]:
+    """Return what stands at places of chapters as HTML, each once; ``seen`` grows by it.
+
+    Figures that the book folds, which are lists of words about people, stay off the paper.
+    """
+    found = [needs.element(articles, place, where) for place in places]
+    new = [each for each in found if not any(each is other for other in seen)]
+    new = [each for each in new if each.name != "figure" or not each.find_parent("details")]
+    seen += new
+    return [needs.shown(each) for each in new]
 
 
 def aside(element: Tag) -> bool:
@@ -377,59 +457,6 @@ def inline(text: str) -> str:
     escaped = re.sub(r"\$([^$]+)\$", r"\\(\1\\)", escaped)
     escaped = re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped)
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escaped)
-
-
-# Classroom notebooks
-
-FENCE = r"^(?P<fence>`{{3,}}|:{{3,}})\{{{kind}\}}[^\n]*\n.*?^(?P=fence)[ \t]*$\n?"
-SOLUTION = re.compile(FENCE.format(kind="solution"), re.M | re.S)
-EXERCISE = re.compile(
-    r"^(`{3,}|:{3,})\{exercise\} *([^\n]*)\n(?::[^\n]*\n)*(.*?)^\1[ \t]*$", re.M | re.S
-)
-HEADING = re.compile(r"^#+ .*$", re.M)
-
-
-def classroom(notebook: str) -> str:
-    """Return a notebook with its code, headings and exercises, and neither prose nor solutions.
-
-    A cell that checks a written solution goes too, and so do cells that are one.
-    """
-    found = json.loads(notebook)
-    cells = [bare(each) for each in outside_solutions(found["cells"])]
-    found["cells"] = [each for each in cells if each is not None]
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
-
-
-def outside_solutions(cells: list[dict]) -> list[dict]:
-    """Return the cells that do not stand between a ``solution-start`` and its ``solution-end``."""
-    kept, inside = [], False
-    for cell in cells:
-        source = "".join(cell["source"])
-        begins, ends = "{solution-start}" in source, "{solution-end}" in source
-        inside = (inside or begins) and not ends
-        if not inside and not ends:
-            kept.append(cell)
-    return kept
-
-
-def bare(cell: dict) -> dict | None:
-    source = "".join(cell["source"])
-    if cell["cell_type"] == "code":
-        installs, stamp = "%pip" in source, source.strip() == "run"
-        if installs or stamp:
-            return cell
-        hidden = "hide-cell" in cell["metadata"].get("tags", [])
-        code = unsaid(source)
-        return None if hidden or not code else cell | {"source": code.splitlines(keepends=True)}
-    text = SOLUTION.sub("", source)
-    pieces = [*HEADING.finditer(EXERCISE.sub("", text)), *EXERCISE.finditer(text)]
-    lines = [
-        each.group(0) if each.re is HEADING else f"**Exercise: {each[2]}**\n\n{each[3].strip()}"
-        for each in sorted(pieces, key=lambda each: text.find(each.group(0)))
-    ]
-    if not lines:
-        return None
-    return cell | {"source": "\n\n".join(lines).splitlines(keepends=True)}
 
 
 # The page that lists them
