@@ -65,7 +65,7 @@ def test_a_figure_is_picture_caption_alt_text_and_folded_table(two_words, in_boo
     address = re.search("data:image/svg[+]xml;base64,([A-Za-z0-9+/=]+)", shown)[1]
     assert base64.b64decode(address).startswith(b"<?xml")
     if in_book:
-        words = 'A line from "left" to right.\n:figclass: wide\n\nTwo &lt;words>.\n:::'
+        words = 'A line from "left" to right.\n\nTwo &lt;words>.\n:::'
         assert f":name: fig-two\n:alt: {words}" in shown
     else:
         assert 'alt="A line from &quot;left&quot; to right."' in shown

@@ -113,7 +113,7 @@ def test_a_figure_with_hostile_words_is_one_picture_and_its_words(named):
     assert set(page.img.attrs) == {"src", "alt", "style"}
     head, name, alt, *rest, caption, end = shown.page().splitlines()
     assert (head[:12], name, end) == (":::{figure} ", ":name: fig", ":::")
-    assert rest == [":figclass: wide", ""]
+    assert rest == [""]
     assert alt == f":alt: {' '.join(text.split())}"
     assert_harmless(rendered(caption))
 

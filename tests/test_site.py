@@ -229,16 +229,16 @@ def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
     assert all(shaded == wide and captioned for wide, shaded, captioned in frames)
 
 
-def test_wide_figures_on_a_phone_are_shaded_where_they_go_on(visit):
-    page, _ = visit("notebooks/own_model", size=PHONE)
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_phone_shows_each_figure_whole_and_its_letters_at_nearly_their_size(name, visit):
+    page, _ = visit(name, size=PHONE)
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     figures = page.evaluate(
-        """() => [...document.querySelectorAll('article figure:has(img)')].map(figure => [
-            figure.scrollWidth > figure.clientWidth + 1,
-            getComputedStyle(figure).backgroundImage.includes('gradient'),
+        """() => [...document.querySelectorAll('article figure img')].map(image => [
+            image.clientWidth / image.naturalWidth, image.getBoundingClientRect().right,
         ])"""
     )
-    assert any(wide for wide, _ in figures)
-    assert all(shaded == wide for wide, shaded in figures)
+    assert all(scale > 0.7 and right <= PHONE["width"] for scale, right in figures)
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])

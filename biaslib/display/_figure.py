@@ -12,9 +12,6 @@ from biaslib.display._tables import Table, one_line
 from biaslib.display._text import plain
 from biaslib.runtime import in_book
 
-NARROW = 4.7
-"""Inches up to which a figure reads at the width of a phone; a wider one scrolls there."""
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -44,7 +41,6 @@ class Figure:
         """Return the figure as MyST, for the book."""
         caption, alt = (" ".join(each.split()) for each in (self.caption, self.alt))
         options = f":name: {self.name}\n:alt: {alt}\n"
-        options += ":figclass: wide\n" if self.picture.get_figwidth() > NARROW else ""
         options += "" if self.invert else ":class: no-invert\n"
         drawn = f":::{{figure}} {self._address()}\n{options}\n{plain(caption)}\n:::"
         return f"{drawn}\n\n{self._behind()}".strip()

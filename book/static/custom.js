@@ -20,7 +20,7 @@
 
   // Whatever scrolls sideways must be reachable with the keyboard, and nothing else should be.
   const SCROLLERS = [
-    "mjx-container[display='true']", "div.math", "pre", ".table-scroll", "article figure",
+    "mjx-container[display='true']", "div.math", "pre", ".table-scroll",
     ".pst-scrollable-table-container", ".cell_output .output", ".cell_output", ".highlight",
   ].join(",");
   const markScrollers = () => {
