@@ -57,6 +57,7 @@ def test_a_slide_is_its_heading_its_markdown_and_what_is_said():
     assert str(found.body).strip() == "<p>A <em>b</em>, &lt;i&gt;.</p>"
     assert found.notes == "<p>Say it.</p>\n"
     assert found.words == 4  # Is, A, b, i
+    assert slides.markdown('A "b" it\'s') == "<p>A “b” it’s</p>\n"
     assert slides.markdown("$$x$$").strip() == '<div class="math block">\n\\[x\\]\n</div>'
 
 
@@ -67,6 +68,15 @@ def test_figures_formulas_and_tables_are_those_of_the_chapter(tmp_path):
     assert "Never shown" not in bodies[1]
     assert bodies[3] == rf'<div class="math">\[d &lt; {LONG}\]</div>'
     assert bodies[4] == "<table><tr><th>word</th><td>7</td></tr></table>"
+
+
+def test_a_script_that_a_table_brought_along_stays_where_no_browser_runs_it(tmp_path):
+    page = PAGE.replace("<td>7", "<td><script>window.hit = 1</script>7")
+    deck = slides.read(written(tmp_path, SHOWN + [SLIDE] * 5), ["x"])
+    slides.fill(deck, teaching.article_of(page, "x"))
+    shown = policy.kept(teaching.PAGE.format(**slides.pages(deck)["slides"]), tmp_path)
+    assert shown.count("<script>window.hit = 1</script>") == 1
+    assert "window.hit" not in "".join(each.read_text() for each in tmp_path.glob("*.js"))
 
 
 def test_minutes_are_shared_out_by_the_words_of_the_notes(tmp_path):

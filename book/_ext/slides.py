@@ -78,7 +78,8 @@ def markdown(text: str) -> str:
     >>> markdown("Is $d < 1$ *large*?")
     '<p>Is <span class="math inline">\\\\(d &lt; 1\\\\)</span> <em>large</em>?</p>\\n'
     """
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser = MarkdownIt("commonmark", {"html": False, "typographer": True})
+    parser.enable(["table", "smartquotes"])
     return parser.use(dollarmath_plugin, renderer=tex, allow_labels=False).render(text)
 
 
@@ -188,7 +189,8 @@ def shown(deck: Deck) -> str:
         heading = f"<{level}>{each.heading}</{level}>"
         sections.append(f'<section id="slide-{number}">{heading}{each.body}{terms}</section>')
     return (
-        f'<main><div class="reveal"><div class="slides">{"".join(sections)}</div></div></main>'
+        f'<main><article class="reveal"><div class="slides">{"".join(sections)}</div>'
+        "</article></main>"
         f'<nav class="bar" aria-label="deck"><a href="../notebooks/{deck.chapter}.html">Chapter</a>'
         f'<a href="notes_{deck.chapter}.html" target="notes">Notes</a>'
         f'<span class="keys">{KEYS_LINE}</span></nav>'
@@ -201,7 +203,7 @@ def said(deck: Deck) -> str:
     parts = []
     for number, each in enumerate(deck.slides, start=1):
         begins = round(deck.minutes * sum(words[: number - 1]) / max(sum(words), 1))
-        link = f'<a href="slides_{deck.chapter}.html#/slide-{number}">Slide {number}</a>'
+        link = f'<a href="slides_{deck.chapter}.html#slide-{number}">Slide {number}</a>'
         parts.append(
             f'<section id="slide-{number}"><h2>{each.heading}</h2>'
             f'<p class="when">{link}, from minute {begins}</p>{each.notes}</section>'

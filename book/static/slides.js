@@ -12,12 +12,13 @@ function size() {
   return { width: width / scale, height: height / scale };
 }
 
-/* Say how wide a slide's figure is for its height. */
-function measure(image) {
-  const ratio = image.naturalWidth / image.naturalHeight, slide = image.closest("section");
-  if (!ratio) return;
+/* Say how wide a slide's figure is for its height; a tall one stands beside the text if it can. */
+function measure(slide) {
+  const image = slide.querySelector("img");
+  if (!image?.naturalWidth) return;
+  const ratio = image.naturalWidth / image.naturalHeight;
   slide.style.setProperty("--ratio", ratio);
-  slide.classList.toggle("tall", ratio < 1.15);
+  slide.classList.toggle("tall", ratio < 1.15 && window.innerWidth > 1.2 * window.innerHeight);
 }
 
 function shrink(element, tooLarge) {
@@ -35,8 +36,9 @@ function overflows(element) {
 
 /* Shrink formulas and tables that are wider than their slide, then a slide's text until it fits. */
 function fit(slide) {
+  measure(slide);
   const wide = slide.querySelectorAll("div.math, table");
-  for (const each of wide) each.style.setProperty("--share", 1);
+  for (const each of [slide, ...wide]) each.style.setProperty("--share", 1);
   for (const each of wide) shrink(each, () => each.scrollWidth > Math.min(each.clientWidth + 1, inside(slide)));
   shrink(slide, () => overflows(slide));
 }
@@ -51,8 +53,9 @@ function fitAll() {
 }
 
 async function start() {
-  const loaded = [...deck.querySelectorAll("img")].map(each => each.decode().catch(() => {}).then(() => measure(each)));
+  const loaded = [...deck.querySelectorAll("img")].map(each => each.decode().catch(() => {}));
   await Promise.all([window.MathJax?.startup?.promise, ...loaded]);
+  Reveal.on("pdf-ready", fitAll);
   await Reveal.initialize({
     ...size(), margin: 0, minScale: 0.1, maxScale: 10, display: "flex", center: false, hash: true,
     transition: "none", backgroundTransition: "none", slideNumber: "c/t", showSlideNumber: "all",
@@ -62,7 +65,6 @@ async function start() {
   // The role would keep screen readers from reading lists, tables and formulas piece by piece.
   deck.removeAttribute("role");
   fitAll();
-  Reveal.on("pdf-ready", fitAll);
   window.addEventListener("resize", () => { Reveal.configure(size()); fitAll(); });
   let notes = null;
   const tell = () => notes?.postMessage({ slide: Reveal.getIndices().h + 1 }, "*");
