@@ -168,6 +168,18 @@ def test_each_press_shows_one_whole_slide(shown, page, size):
     assert said == []
 
 
+def test_a_swipe_shows_the_next_slide(shown, browser):
+    phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = phone.new_page()
+    decks.opened(page, f"{shown}/slides_x.html")
+    touch = phone.new_cdp_session(page)
+    for kind, place in (("Start", 330), ("Move", 250), ("Move", 90), ("End", None)):
+        points = [] if place is None else [{"x": place, "y": 400}]
+        touch.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+    page.wait_for_selector("#slide-2.present")
+    phone.close()
+
+
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_a_deck_and_its_notes_can_be_read_by_everybody(shown, page, mode):
     page.emulate_media(color_scheme=mode)

@@ -35,7 +35,7 @@ TERMS = (
     '<p class="terms">Text: <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>. '
     '<a href="../book/releases.html">How to cite</a></p>'
 )
-KEYS_LINE = "← → space: move · Esc: overview · ?: all keys"
+KEYS_LINE = "← →, space: move · Esc: overview · F: full screen · B: black"
 
 
 @dataclass

@@ -60,7 +60,7 @@ async function start() {
     ...size(), margin: 0, minScale: 0.1, maxScale: 10, display: "flex", center: false, hash: true,
     transition: "none", backgroundTransition: "none", slideNumber: "c/t", showSlideNumber: "all",
     viewDistance: 100, mobileViewDistance: 100, scrollActivationWidth: null, pdfMaxPagesPerSlide: 1,
-    preventIframeAutoFocus: true, controlsTutorial: false,
+    controlsTutorial: false, help: false,
   });
   // The role would keep screen readers from reading lists, tables and formulas piece by piece.
   deck.removeAttribute("role");
