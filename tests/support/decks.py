@@ -18,7 +18,8 @@ SHOWN = """() => {
     for (const each of slide.querySelectorAll("*")) {
       if (each.closest("mjx-assistive-mml")) continue;
       const inner = each.getBoundingClientRect();
-      if (inner.width && !within(inner, box)) wrong.push(`${each.tagName} leaves the slide`);
+      const seen = inner.width && inner.height;
+      if (seen && !within(inner, box)) wrong.push(`${each.tagName} leaves the slide`);
     }
     for (const each of [slide, ...slide.querySelectorAll("div.math, table")])
       if (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1)
