@@ -21,6 +21,7 @@ import yaml
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
 from PIL import Image
+from support import decks
 from support.browser import Visit, axe_violations, served
 from support.letters import smallest_letters
 
@@ -69,9 +70,10 @@ def documents() -> list[str]:
 
 NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]
 PAGES = [*documents(), *sorted(GENERATED)]
+DECKS = [path.stem for path in sorted((ROOT / "book" / "slides").glob("*.md"))]
 MATERIALS = [
     "teach/index",
-    *(f"teach/slides_{Path(name).name}" for name in NOTEBOOKS),
+    *(f"teach/{kind}_{stem}" for stem in DECKS for kind in ("slides", "notes")),
     *(f"teach/handout_{Path(name).name}" for name in NOTEBOOKS if "/study" in name),
     *(f"teach/quiz_{path.stem}" for path in sorted((ROOT / "book" / "quizzes").glob("*.yml"))),
 ]
@@ -286,7 +288,13 @@ def test_harsh_words_lie_behind_a_line_that_opens_with_the_keyboard(visit):
     assert inside.is_visible()
 
 
-KINDS = ["index", "slides_foundations", "quiz_foundations", "handout_study3_clip_audit"]
+KINDS = [
+    "index",
+    "slides_foundations",
+    "notes_foundations",
+    "quiz_foundations",
+    "handout_study3_clip_audit",
+]
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
@@ -312,11 +320,15 @@ def test_a_quiz_counts_and_gives_reasons_without_a_kernel(visit):
     assert page.locator(".why:visible").count() == 10
 
 
-def test_speakers_notes_are_shown_when_asked_for(visit):
-    page, _ = visit("teach/slides_foundations")
-    assert page.locator(".notes:visible").count() == 0
-    page.locator("#notes").check()
-    assert page.locator(".notes:visible").count() == page.locator(".notes").count() > 5
+@pytest.mark.parametrize("size", decks.SIZES, ids=str)
+@pytest.mark.parametrize("stem", DECKS)
+def test_each_press_shows_one_whole_slide_also_from_a_folder(stem, size, browser, site):
+    page = browser.new_page(viewport=dict(zip(("width", "height"), size, strict=True)))
+    try:
+        decks.opened(page, (site / "teach" / f"slides_{stem}.html").as_uri())
+        decks.press_through(page)
+    finally:
+        page.close()
 
 
 def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_students_lack(site):

@@ -1,4 +1,4 @@
-"""Materials made from the pages: slides say what the page says, and no solution is given away."""
+"""Materials made from the pages say what these say, and give no solution away."""
 
 import io
 import json
@@ -21,8 +21,6 @@ from support.browser import require
 from teaching import (
     FOLDER,
     article_of,
-    deck,
-    first_sentence,
     handout,
     inline,
     overview,
@@ -71,48 +69,6 @@ def sheet(page, stem):
     return handout({stem: article_of(page, stem, numbers=True)}, stem)
 
 
-def slides_of(page):
-    found = BeautifulSoup(deck(page, "x"), "html.parser").find_all("section", recursive=True)
-    return [each for each in found if each.get("id", "").startswith("slide-")]
-
-
-def test_a_deck_has_the_points_figures_and_exercises_of_the_page_in_its_order():
-    slides = slides_of(PAGE)
-    assert [each.find(["h1", "h2"]).get_text() for each in slides] == [
-        "Title", "One", "One", "Exercise: Exercise (Count", "Part", "Summary",
-    ]  # fmt: skip
-    assert [each.get_text() for each in slides[1].find_all("li")] == [
-        "First point that is made at some length.",
-        "Second point! And more.",
-    ]
-    assert "More of it" in slides[1].find(class_="notes").get_text()
-    assert "More of it" not in slides[1].find("ul").get_text()
-    assert slides[2].find("img")["alt"] == "A line."
-    assert slides[3].find(class_="task").get_text() == "Count to two."
-    assert [each.get_text() for each in slides[5].find_all("li")] == ["It is so."]
-    assert "secret" not in deck(PAGE, "x")
-    assert "code" not in " ".join(each.get_text() for each in slides)
-
-
-@pytest.mark.parametrize(
-    ("text", "first"),
-    [
-        ("One of the seven words is this. Two.", "One of the seven words is this."),
-        ("It is (e.g. so) done and no more. Two.", "It is (e.g. so) done and no more."),
-        (
-            "Is it? Yes, and for more than one reason. So.",
-            "Is it? Yes, and for more than one reason.",
-        ),
-        ("He said to her more than once “no.” She came.", "He said to her more than once “no.”"),
-        ("No end", "No end"),
-        ("A <em>b. C</em> d e f g. E.", "A <em>b. C</em> d e f g."),
-    ],
-)
-def test_the_first_sentence(text, first):
-    paragraph = BeautifulSoup(f"<p>{text}</p>", "html.parser").p
-    assert first_sentence(paragraph) == first
-
-
 def test_a_handout_has_the_summary_and_what_to_discuss_and_no_solution():
     page = PAGE.replace("<p>Next.</p></section>", "</section>" + EXERCISES)
     found = BeautifulSoup(sheet(page, "study1"), "html.parser")
@@ -141,9 +97,8 @@ def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path, b
     exercise = PAGE.replace("<p>Count to two.</p>", f"<p>Count.</p>{table}")
     page = exercise.replace("<p>Second point", f"{parts}<p>Second point")
     (tmp_path / FOLDER).mkdir()
-    shown = {"slides": deck(page, "x"), "handout": sheet(page, "x")}
-    (tmp_path / FOLDER / f"slides_{'x' * 60}.html").write_text(shown["slides"], encoding="utf-8")
-    shown["index"] = overview(tmp_path / FOLDER, ["x" * 60]).replace("Title", "T" * 60)
+    shown = {"handout": sheet(page, "x")}
+    shown["index"] = overview(tmp_path / FOLDER, {"x": "T" * 60})
     style = (ROOT / "book" / "static" / "teaching.css").read_text(encoding="utf-8")
     scrolls = "e => e.scrollWidth > e.clientWidth && e.tabIndex === 0"
     phone = browser.new_page(viewport={"width": 390, "height": 844})
@@ -154,7 +109,7 @@ def test_formulas_and_tables_scroll_on_a_phone_and_the_page_does_not(tmp_path, b
             assert phone.evaluate("document.documentElement.scrollWidth") <= 390, name
             held = phone.locator("[tabindex]")
             assert [held.nth(n).evaluate(scrolls) for n in range(held.count())] == {
-                "slides": [True, True], "handout": [True, True], "index": [True],
+                "handout": [True, True], "index": [True],
             }[name]  # fmt: skip
     finally:
         phone.close()

@@ -79,8 +79,8 @@ def pdfs(folder: Path, program: str | None) -> int:
 def chapters(site: Path) -> list[str]:
     """Return the chapters in the order of the book, as the page of the materials lists them."""
     page = BeautifulSoup((site / teaching.FOLDER / "index.html").read_text("utf-8"), "html.parser")
-    links = [each["href"] for each in page.select("td a[href^=slides_]")]
-    return [each.removeprefix("slides_").removesuffix(".html") for each in links]
+    links = [each["href"] for each in page.select("td a[href^=classroom_]")]
+    return [each.removeprefix("classroom_").removesuffix(".ipynb") for each in links]
 
 
 def edition(site: Path, stems: list[str], folder: Path = needs.NOTES) -> str:

@@ -56,6 +56,13 @@ PACKAGES = (
         leave_out=("es5/input/tex/extensions/all-packages.js",),
     ),
     Package(
+        name="reveal.js",
+        version="6.0.2",
+        sha256="2f0c20bfb02447a198a1ebe8a8c097a5437d035caa38f2820bf4ba887a3eac91",
+        target="book/static/vendor/reveal",
+        files={"LICENSE": "", "dist/reveal.js": "", "dist/reveal.css": ""},
+    ),
+    Package(
         name="axe-core",
         version="4.14.1",
         sha256="e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745",

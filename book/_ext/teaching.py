@@ -1,37 +1,30 @@
 """Sphinx extension: what a lecturer hands out, made from the finished pages of the site.
 
-For every chapter a deck of slides with speaker's notes and, where ``book/quizzes`` has one, a quiz;
-and classroom notebooks (:mod:`classroom`); for every study a handout. They are made from the pages
-and notebooks themselves, so that they say what these say. All work from a
-folder on disk. ``tools/teach.py`` adds what students do not get.
+For every chapter a quiz, where ``book/quizzes`` has one, and a classroom notebook
+(:mod:`classroom`); for studies a handout, made from the page; and slides with speaker's notes,
+where ``book/slides`` has a deck. All work from a folder on disk. ``tools/teach.py`` adds what
+students do not get.
 """
 
-import copy
 import hashlib
 import html
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import needs
+import slides
 import yaml
 from bs4 import BeautifulSoup
-from bs4.element import NavigableString, Tag
+from bs4.element import Tag
 from classroom import classroom
 
 FOLDER = "teach"
 QUIZZES = Path(__file__).parents[1] / "quizzes"
 CITATION = Path(__file__).parents[2] / "CITATION.cff"
-BULLETS = 4
-WORDS = 7
-SENTENCE_END = re.compile(r"(?<=[.?!…])[”\")]*(?=\s+[A-ZÄÖÜ\"“(]|\s*$)")
-ASIDE = ("cell_input", "solution", "exercise", "chapter-card", "table-behind", "table-scroll")
-"""Classes of what is no prose of the section: code, exercises, cards, tables."""
-
 SCROLLS = {"formula": "div.math", "table": ".pst-scrollable-table-container"}
 """What scrolls where it is wider than a phone, and is reached with the keyboard for that."""
 
-COLUMNS = ("Chapter", "Slides", "Handout", "Quiz", "Notebook")
+COLUMNS = ("Chapter", "Slides", "Notes", "Handout", "Quiz", "Notebook")
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -58,23 +51,29 @@ def setup(app):
 
 
 def write_materials(app, exception) -> None:
-    """Write decks, quizzes and classroom notebooks into the folder ``teach`` of the site."""
+    """Write slides, handouts, quizzes and notebooks into the folder ``teach`` of the site."""
     if exception is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
     names = [name for name in app.env.all_docs if name.startswith("notebooks/")]
     order = [name for name in contents(app.env) if name in names]
-    for name in order:
-        page = Path(app.outdir) / f"{name}.html"
-        stem = Path(name).name
-        write(folder / f"slides_{stem}.html", deck(page.read_text(encoding="utf-8"), stem))
+    stems = [Path(name).name for name in order]
+    decks = {path.stem: slides.read(path, stems) for path in sorted(slides.SLIDES.glob("*.md"))}
+    titles = {}
+    for name, stem in zip(order, stems, strict=True):
+        page = (Path(app.outdir) / f"{name}.html").read_text(encoding="utf-8")
+        titles[stem] = article_of(page, stem).find("h1").decode_contents()
         notebook = classroom(Path(app.srcdir) / "notebooks", stem, licence(stem))
         write(folder / f"classroom_{stem}.ipynb", notebook)
         if questions := quiz(stem):
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
-    write_handouts(Path(app.outdir), [Path(name).name for name in order])
-    write(folder / "index.html", overview(folder, [Path(name).name for name in order]))
+        if stem in decks:
+            slides.fill(decks[stem], article_of(page, stem))
+            for kind, parts in slides.pages(decks[stem]).items():
+                write(folder / f"{kind}_{stem}.html", PAGE.format(**parts))
+    write_handouts(Path(app.outdir), stems)
+    write(folder / "index.html", overview(folder, titles))
 
 
 def write_handouts(site: Path, stems: list[str]) -> None:
@@ -121,56 +120,7 @@ def licence(stem: str = "") -> str:
     return text
 
 
-# Slides
-
-
-@dataclass
-class Slide:
-    """One slide: a heading, what is projected, and what the speaker may say.
-
-    Attributes
-    ----------
-    heading
-        In HTML.
-    body
-        In HTML.
-    notes
-        Paragraphs in HTML.
-    """
-
-    heading: str
-    body: str
-    notes: list[str]
-
-
-def deck(page: str, stem: str) -> str:
-    """Return a chapter's deck: an HTML page whose sections are its slides.
-
-    Parameters
-    ----------
-    page
-        The built page of the chapter.
-    stem
-        The chapter's name, for links back.
-    """
-    article = article_of(page, stem)
-    chapter = article.find("section")
-    title = chapter.find("h1")
-    link = f'<p class="source"><a href="../notebooks/{stem}.html">The chapter</a></p>'
-    found = [Slide(title.decode_contents(), opening(chapter) + link, [])]
-    for section in chapter.find_all("section", recursive=False):
-        found += slides(section)
-    body = "\n".join(shown(number, slide) for number, slide in enumerate(found, start=1))
-    toggle = (
-        '<label class="toggle"><input type="checkbox" id="notes"> '
-        "speaker's notes</label>\n<main>\n"
-    )
-    return PAGE.format(
-        title=f"Slides: {html.escape(title.get_text())}",
-        kind="deck",
-        script="",
-        body=toggle + body + "\n</main>",
-    )
+# What stands in a chapter
 
 
 def article_of(page: str, stem: str, numbers: bool = False) -> Tag:
@@ -202,95 +152,6 @@ def opening(chapter: Tag) -> str:
     note = chapter.find(class_="content-note")
     parts = [str(each) for each in card.find_all("p")[1:2]] if card else []
     return "".join(parts) + (str(note) if note else "")
-
-
-def slides(section: Tag) -> list[Slide]:
-    """Return the slides of a section: its points, its figures, its exercises, its parts."""
-    heading = section.find(["h2", "h3"]).decode_contents()
-    prose = [each for each in section.find_all("p") if belongs(each, section)]
-    points = [point for each in prose if (point := first_sentence(each))]
-    if listed := own_list(section):
-        points = listed
-    notes = [str(each) for each in prose]
-    formulas = [str(each) for each in section.find_all(class_="math") if belongs(each, section)]
-    formulas = [each for each in formulas if each.startswith("<div")]
-    found = []
-    size = -(-len(points) // -(-len(points) // BULLETS)) if points else BULLETS
-    for at in range(0, len(points), size):
-        items = "".join(f"<li>{each}</li>" for each in points[at : at + size])
-        shown_formulas = "".join(formulas[:2]) if at == 0 else ""
-        said = notes[at : at + size] if not listed else []
-        found.append(Slide(heading, f"<ul>{items}</ul>{shown_formulas}", said))
-    for table in section.find_all(class_="table-scroll"):
-        if nearest(table) is section and not (table.find_parent("details") or aside(table)):
-            found.append(Slide(heading, str(table), []))
-    for figure in section.find_all("figure"):
-        if nearest(figure) is section and not aside(figure):
-            found.append(Slide(heading, str(figure), []))
-    for exercise in section.find_all(class_="exercise"):
-        if nearest(exercise) is section:
-            found.append(exercise_slide(exercise))
-    for part in section.find_all("section", recursive=False):
-        found += slides(part)
-    return found
-
-
-def own_list(section: Tag) -> list[str]:
-    """Return the items of a section that is a list, such as a summary."""
-    lists = [each for each in section.find_all("ul", recursive=False)]
-    return [each.decode_contents() for one in lists for each in one.find_all("li", recursive=False)]
-
-
-def exercise_slide(exercise: Tag) -> Slide:
-    title = exercise.find(class_="admonition-title").get_text(" ", strip=True).strip("()")
-    body = exercise.find("section").decode_contents()
-    return Slide(f"Exercise: {html.escape(title)}", f'<div class="task">{body}</div>', [])
-
-
-def nearest(element: Tag) -> Tag:
-    """Return the section that an element stands in; an exercise's own does not count."""
-    for parent in element.parents:
-        if parent.name == "section" and not parent.get("id", "").endswith("-content"):
-            return parent
-    raise ValueError("an element outside every section")
-
-
-def belongs(element: Tag, section: Tag) -> bool:
-    """Tell whether an element is prose of this very section."""
-    if nearest(element) is not section or element.find_parent("figcaption"):
-        return False
-    if {"admonition-title", "check"} & set(element.get("class", [])):
-        return False
-    above = {name for parent in element.parents for name in parent.get("class", [])}
-    inside = element.find_parent(["details", "table", "li"])
-    return not inside and not above & {*ASIDE, "admonition"}
-
-
-def first_sentence(paragraph: Tag) -> str:
-    """Return a paragraph's first sentence, with its markup; two, if the first is short."""
-    whole = copy.copy(paragraph)
-    cut = False
-    for child in list(whole.children):
-        if cut:
-            child.extract()
-        elif isinstance(child, NavigableString):
-            before = len(" ".join(each.get_text() for each in child.previous_siblings).split())
-            for end in SENTENCE_END.finditer(str(child)):
-                if before + len(str(child)[: end.end()].split()) >= WORDS:
-                    child.replace_with(str(child)[: end.end()])
-                    cut = True
-                    break
-        elif child.name in ("strong", "b") and child.get_text().rstrip().endswith((".", "?", ":")):
-            cut = len(child.get_text().split()) > 3
-    return whole.decode_contents().strip()
-
-
-def shown(number: int, slide: Slide) -> str:
-    notes = f'<aside class="notes">{"".join(slide.notes)}</aside>' if slide.notes else ""
-    level = "h1" if number == 1 else "h2"
-    heading = f"<{level}>{slide.heading}</{level}>"
-    label = f'aria-label="slide {number}"'
-    return f'<section id="slide-{number}" {label}>{heading}{slide.body}{notes}</section>'
 
 
 # Handouts
@@ -462,31 +323,27 @@ def inline(text: str) -> str:
 # The page that lists them
 
 
-def overview(folder: Path, stems: list[str]) -> str:
-    """Return the page that links to all materials, a row a chapter."""
+def overview(folder: Path, titles: dict[str, str]) -> str:
+    """Return the page that links to all materials, a row a chapter; titles are in HTML."""
     rows = []
-    for stem in stems:
-        text = (folder / f"slides_{stem}.html").read_text(encoding="utf-8")
-        title = re.search(r"<title>Slides: (.*?)</title>", text)[1]
-        quiz_link = f'<a href="quiz_{stem}.html">quiz</a>'
-        quiz_link = quiz_link if (folder / f"quiz_{stem}.html").is_file() else "–"
-        handout_link = f'<a href="handout_{stem}.html">handout</a>'
-        handout_link = handout_link if (folder / f"handout_{stem}.html").is_file() else "–"
-        links = [
-            f'<a href="slides_{stem}.html">slides</a>',
-            handout_link,
-            quiz_link,
-            f'<a href="classroom_{stem}.ipynb" download>notebook</a>',
-        ]
+    for stem, title in titles.items():
+        notebook = f'<a href="classroom_{stem}.ipynb" download>notebook</a>'
+        kinds = ("slides", "notes", "handout", "quiz")
+        links = [*(linked(folder, f"{kind}_{stem}.html", kind) for kind in kinds), notebook]
         cells = "".join(f"<td>{each}</td>" for each in links)
         rows.append(f'<tr><th scope="row">{title}</th>{cells}</tr>')
     head = "".join(f'<th scope="col">{each}</th>' for each in COLUMNS)
     body = (
         '<main><h1>Materials for teaching</h1><p><a href="../book/teaching.html">How to teach with '
-        "this book</a>. Slides: one below the other; space or Page Down moves on, the box at the "
-        "top shows the speaker's notes, printing gives a page a slide. Notebooks have no prose and "
-        'no solutions.</p><div class="table-scroll" role="group" tabindex="0" '
+        "this book</a>. Slides: space or Page Down moves on; their notes open in a second window "
+        "and follow. Notebooks have no prose and no solutions.</p>"
+        '<div class="table-scroll" role="group" tabindex="0" '
         f'aria-label="materials"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></main>"
     )
     return PAGE.format(title="Materials for teaching", kind="overview", script="", body=body)
+
+
+def linked(folder: Path, name: str, text: str) -> str:
+    """Return a link to a file of the folder, or a dash."""
+    return f'<a href="{name}">{text}</a>' if (folder / name).is_file() else "–"

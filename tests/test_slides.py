@@ -1,0 +1,219 @@
+"""Decks: what their Markdown becomes, what is refused, and how they are shown."""
+
+import re
+import shutil
+from pathlib import Path
+
+import policy
+import pytest
+import slides
+import teaching
+from bs4 import BeautifulSoup
+from sphinx.errors import ExtensionError
+from support import decks
+from support.browser import axe_violations
+
+STATIC = Path(__file__).parents[1] / "book" / "static"
+LONG = " + ".join([r"\sum_{x \in X} s(x, A_x \cup A_y)"] * 2)
+
+PAGE = rf"""<html><body><article><section id="a"><h1>Chapter</h1>
+<figure id="fig-wide"><img alt="A 'wide' line &amp; more." src="../_images/wide.svg"><figcaption>
+<p>Never shown.</p></figcaption></figure>
+<figure id="fig-tall"><img alt="A tall one." src="../_images/tall.svg"></figure>
+<figure id="fig-mute"><img src="../_images/tall.svg"></figure>
+<div class="math" id="equation-eq-d"><span class="eqno">(1.1)</span>\[d &lt; {LONG}\]</div>
+<div class="table-scroll" id="table-1"><table><tr><th>word</th><td>7</td></tr></table></div>
+</section></article></body></html>"""
+
+SLIDE = "## Heading\n\nText.\n\nNotes:\n\nSay it.\n"
+SHOWN = [
+    "# A deck\n\nWith $d$.\n\nNotes:\n\nSay *this*.\n",
+    "## Wide\n\n![](#fig-wide)\n\nA line.\n\nNotes:\n\nTwo words.\n",
+    "## Tall\n\n![](#fig-tall)\n\n- a line\n\nNotes:\n\nNo.\n",
+    "## A formula\n\n![](#eq-d)\n\nNotes:\n\nNo.\n",
+    "## A table\n\n![](#table-1)\n\nNotes:\n\nNo.\n",
+    "## Own\n\n| a | b |\n|---|---|\n| 1 | $2$ |\n\nNotes:\n\nNo.\n",
+    "## Many words\n\n" + "- one two three four five six seven eight nine ten\n" * 4,
+]
+
+
+def written(folder: Path, parts: list[str], chapter="x", minutes="minutes: 30") -> Path:
+    path = folder / "x.md"
+    front = f"---\ntitle: A <deck>\nchapter: {chapter}\n{minutes}\n---\n"
+    path.write_text(front + "\n---\n\n".join(parts), encoding="utf-8")
+    return path
+
+
+def deck_of(folder: Path, parts: list[str]) -> slides.Deck:
+    parts = parts + [SLIDE] * (12 - len(parts))
+    found = slides.read(written(folder, parts), ["x"])
+    slides.fill(found, teaching.article_of(PAGE, "x"))
+    return found
+
+
+def test_a_slide_is_its_heading_its_markdown_and_what_is_said():
+    found = slides.slide("## Is $d < 1$?\n\nA *b*, <i>.\n\nNotes:\n\nSay it.\n", "x")
+    assert found.heading == r'Is <span class="math inline">\(d &lt; 1\)</span>?'
+    assert str(found.body).strip() == "<p>A <em>b</em>, &lt;i&gt;.</p>"
+    assert found.notes == "<p>Say it.</p>\n"
+    assert found.words == 4  # Is, A, b, i
+    assert slides.markdown('A "b" it\'s') == "<p>A “b” it’s</p>\n"
+    assert slides.markdown("$$x$$").strip() == '<div class="math block">\n\\[x\\]\n</div>'
+
+
+def test_figures_formulas_and_tables_are_those_of_the_chapter(tmp_path):
+    bodies = [str(each.body).strip() for each in deck_of(tmp_path, SHOWN).slides]
+    image = BeautifulSoup(bodies[1], "html.parser").figure.img
+    assert image.attrs == {"src": "../_images/wide.svg", "alt": "A 'wide' line & more."}
+    assert "Never shown" not in bodies[1]
+    assert bodies[3] == rf'<div class="math">\[d &lt; {LONG}\]</div>'
+    assert bodies[4] == "<table><tr><th>word</th><td>7</td></tr></table>"
+
+
+def test_a_script_that_a_table_brought_along_stays_where_no_browser_runs_it(tmp_path):
+    page = PAGE.replace("<td>7", "<td><script>window.hit = 1</script>7")
+    deck = slides.read(written(tmp_path, SHOWN + [SLIDE] * 5), ["x"])
+    slides.fill(deck, teaching.article_of(page, "x"))
+    shown = policy.kept(teaching.PAGE.format(**slides.pages(deck)["slides"]), tmp_path)
+    assert shown.count("<script>window.hit = 1</script>") == 1
+    assert "window.hit" not in "".join(each.read_text() for each in tmp_path.glob("*.js"))
+
+
+def test_minutes_are_shared_out_by_the_words_of_the_notes(tmp_path):
+    parts = [SLIDE.replace("Say it.", "word " * n) for n in (1, 2, 3, *[0] * 8, 4)]
+    found = slides.said(slides.read(written(tmp_path, parts), ["x"]))
+    assert re.findall(r"from minute (\d+)", found) == ["0", "3", "9", *["18"] * 9]
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("No heading.", "x.md, slide 2: 0 headings, not one"),
+        ("## A\n\n## B", "x.md, slide 2: 2 headings, not one"),
+        ("## A\n\n" + "word " * 45, "x.md, slide 2: 46 words, more than 45"),
+        ("## A\n\n- so:\n  - b\n- c", "x.md, slide 2: the item 'so:' ends in a colon"),
+        ("## A\n\n![](#fig-gone)", "x.md, slide 2: #fig-gone is no figure"),
+        ("## A\n\n![](#eq-gone)", "x.md, slide 2: #eq-gone is no figure"),
+        ("## A\n\n![](other.svg)", "x.md, slide 2: other.svg is no figure"),
+        ("## A\n\n![](#a)", "x.md, slide 2: #a is no figure"),
+        ("## A\n\nSee ![](#fig-wide)", "x.md, slide 2: #fig-wide does not stand"),
+        ("## A\n\n![](#fig-mute)", "x.md, slide 2: #fig-mute has no alternative text"),
+    ],
+)
+def test_what_a_slide_must_not_be_is_refused_naming_it(tmp_path, part, message):
+    with pytest.raises(ExtensionError, match=f"^{re.escape(message)}"):
+        deck_of(tmp_path, [SLIDE, part])
+
+
+def test_45_words_and_formulas_are_not_too_many(tmp_path):
+    part = "## A\n\n" + "word " * 44 + "\n\n$$" + "x " * 99 + "$$\n\nNotes:\n\n" + "word " * 99
+    assert deck_of(tmp_path, [SLIDE, part]).slides[1].words == 45
+
+
+@pytest.mark.parametrize("n", [11, 19])
+def test_a_deck_has_twelve_to_eighteen_slides(tmp_path, n):
+    with pytest.raises(ExtensionError, match=f"^x.md: {n} slides, not 12 to 18"):
+        slides.read(written(tmp_path, [SLIDE] * n), ["x"])
+
+
+def test_a_deck_says_its_title_its_chapter_and_its_minutes(tmp_path):
+    bare = written(tmp_path, [SLIDE] * 12, minutes="")
+    with pytest.raises(ExtensionError, match=r"^x\.md: it begins with title, chapter and minutes"):
+        slides.read(bare, ["x"])
+    bare.write_text("\n---\n".join([SLIDE] * 12), encoding="utf-8")
+    with pytest.raises(ExtensionError, match=r"^x\.md: it begins with title, chapter and minutes"):
+        slides.read(bare, ["x"])
+    for chapter, known in (("y", ["x", "y"]), ("x", ["y"])):
+        path = written(tmp_path, [SLIDE] * 12, chapter=chapter)
+        with pytest.raises(ExtensionError, match=f"^x.md: '{chapter}' is not the chapter"):
+            slides.read(path, known)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory) -> str:
+    """Return the address, in a folder on disk, of the pages of a small deck."""
+    site = tmp_path_factory.mktemp("site")
+    for name, (width, height) in {"wide": (400, 200), "tall": (200, 400)}.items():
+        drawing = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">'
+            f'<rect width="{width}" height="{height}" fill="#7a9"/></svg>'
+        )
+        (site / "_images").mkdir(exist_ok=True)
+        (site / "_images" / f"{name}.svg").write_text(drawing, encoding="utf-8")
+    shutil.copytree(STATIC, site / "_static")
+    (site / "teach").mkdir()
+    for kind, parts in slides.pages(deck_of(site, SHOWN)).items():
+        page = policy.kept(teaching.PAGE.format(**parts), site / "_static", "../")
+        (site / "teach" / f"{kind}_x.html").write_text(page, encoding="utf-8")
+    return (site / "teach").as_uri()
+
+
+@pytest.fixture
+def page(browser):
+    opened = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    yield opened
+    opened.context.close()
+
+
+@pytest.mark.parametrize("size", decks.SIZES, ids=str)
+def test_each_press_shows_one_whole_slide(shown, page, size):
+    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    decks.opened(page, f"{shown}/slides_x.html")
+    decks.press_through(page)
+    page.keyboard.press("Home")
+    page.set_viewport_size({"width": 844, "height": 390})
+    decks.press_through(page)
+    assert said == []
+
+
+def test_a_swipe_shows_the_next_slide(shown, browser):
+    phone = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True)
+    page = phone.new_page()
+    decks.opened(page, f"{shown}/slides_x.html")
+    touch = phone.new_cdp_session(page)
+    for kind, place in (("Start", 330), ("Move", 250), ("Move", 90), ("End", None)):
+        points = [] if place is None else [{"x": place, "y": 400}]
+        touch.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
+    page.wait_for_selector("#slide-2.present")
+    phone.close()
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_a_deck_and_its_notes_can_be_read_by_everybody(shown, page, mode):
+    page.emulate_media(color_scheme=mode)
+    decks.opened(page, f"{shown}/slides_x.html")
+    for key in ("Home", *["ArrowRight"] * 5, "Escape"):
+        page.keyboard.press(key)
+        assert axe_violations(page) == []
+    assert page.title() == "Slides: A <deck>"
+    assert page.locator("h1").count() == 1
+    assert [page.locator(f"#slide-{n}").get_attribute("aria-hidden") for n in (5, 6, 7)] == [
+        "true", None, "true",
+    ]  # fmt: skip
+    page.goto(f"{shown}/notes_x.html")
+    assert axe_violations(page) == []
+    assert page.locator("h2").count() == 12
+
+
+def test_the_page_of_notes_follows_its_deck(shown, page):
+    decks.opened(page, f"{shown}/slides_x.html")
+    page.keyboard.press("ArrowRight")
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="Notes").click()
+    notes = opened.value
+    notes.wait_for_selector("#slide-2[aria-current]")
+    page.keyboard.press("ArrowRight")
+    notes.wait_for_selector("#slide-3[aria-current]")
+    assert notes.locator("[aria-current]").count() == 1
+    notes.locator(".clock", has_text=re.compile(r"^0:\d\d$")).wait_for()
+    notes.get_by_role("link", name="Slide 4").click()
+    notes.wait_for_selector("body[data-ready] #slide-4.present")
+
+
+@pytest.mark.parametrize("query", ["", "?print-pdf"])
+def test_a_deck_prints_a_page_a_slide(shown, page, query):
+    decks.opened(page, f"{shown}/slides_x.html{query}")
+    printed = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 12
