@@ -262,6 +262,43 @@ TYPED = {
         ("fit {} pictures against", (against_a_stereotype("ViLT"),)),
         ("and not {}. The paper", (against_a_stereotype(),)),
     ],
+    "book/slides/study1_grounded.md": [
+        ("there is bias: {} of {} tests", (significant(1), significant(1, "total"))),
+        ("hardly help: {} of {}", (significant(2), significant(2, "total"))),
+        ("with words hidden {} of {}", hidden("T")),
+        ("with people hidden {} of {}", hidden("I")),
+        ("Yes; {} of {} effects go", towards_the_stereotype()),
+        (
+            "Of {} claims that we checked {} follow, {} follow in part, {} do not, "
+            "and of {} nothing",
+            share("ross2021", *ALL),
+        ),
+    ],
+    "book/slides/study3_clip_audit.md": [
+        ("| East Asian | {} |", (conduct("East Asian"),)),
+        ("| Black | {} |", (conduct("Black"),)),
+        ("| Latino or Hispanic | {} |", (conduct("Latino/Hispanic"),)),
+        (
+            "{} claims that we checked against the paper’s own tables: {} follow, {} in part, "
+            "{} do not, and of {} nothing",
+            share("hamidieh2023", *ALL),
+        ),
+    ],
+    "book/slides/study4_captions.md": [
+        ("{} pictures that contradict a stereotype. Three", (against_a_stereotype(),)),
+        ("stereotype for {} per cent of the pictures", (vlbs("CLIP"),)),
+        ("FLAVA for {}, and", (vlbs("FLAVA"),)),
+        ("our intervals {} lie above guessing", (beside_guessing("above"),)),
+        ("and {} lies below", (beside_guessing("below"),)),
+        ("For {} the pictures are too few", (beside_guessing("open"),)),
+        ("between {} and {} per cent for FLAVA", stereotype_share("FLAVA")),
+        ("had picked the stereotype, {} for CLIP", (of_gender("CLIP"),)),
+        ("and {} for ALBEF", (of_gender("ALBEF"),)),
+        (
+            "Of {} claims that we checked {} follow, {} in part, and of {} nothing",
+            share("zhou2022", "claims", "follows", "in part", "cannot be said"),
+        ),
+    ],
 }
 """Words of a page around a number, and the number that the tables have."""
 
@@ -271,8 +308,14 @@ WHOLE = {
     "notebooks/study2_masked.ipynb": set(),
     "notebooks/study3_clip_audit.ipynb": {"3.2", "3.3", "5%", "5.5"},
     "notebooks/study4_captions.ipynb": set(),
+    "book/slides/study1_grounded.md": set(),
+    "book/slides/study3_clip_audit.md": {
+        *("0.82", "1.02", "0.61", "0.21", "0.09", "0.32", "0.44", "0.24", "0.66", "0.35", "95%")
+    },
+    "book/slides/study4_captions.md": set(),
 }
-"""Chapters of which every number is compared; and what else is there: sections and levels."""
+"""Chapters and decks of which every number is compared; and what else is there: sections, levels
+and numbers that are made up."""
 
 BOXES = re.compile(r"(?s)(`{3,}|:{3,}).*?\n\1|\$[^$]*\$")
 """Exercises, cards, boxes to open and formulas."""
