@@ -14,7 +14,6 @@ import json
 import re
 import subprocess
 from collections import Counter
-from itertools import takewhile
 from pathlib import Path
 
 import yaml
@@ -42,7 +41,6 @@ LONGEST = 60
 COLUMNS = ("address", "row", "column", "before", "after")
 MOST_SHOWN = 200
 CHANGED = "changed_numbers.csv"
-ANSWERS = ("yes", "no", "–")
 
 
 def setup(app):
@@ -66,7 +64,7 @@ def write_release(app, exception) -> None:
 
 def check_addresses(app, exception) -> None:
     """Fail if an address of a release is gone."""
-    if exception is not None or app.builder.format != "html":
+    if exception is not None or app.builder.format != "html" or not releases():
         return
     there = {address for page in pages(app.outdir) for address in named(page, app.outdir)}
     moved = aliases()
@@ -169,16 +167,24 @@ def aliases(folder: Path | None = None) -> dict[str, str]:
 # What changed
 
 
-def cells(table: list[list[str]]) -> dict[tuple[str, str], str]:
-    """Return the cells of a table by row and column.
+def telling(table: list[list[str]]) -> int:
+    """Return how many columns, from the first, tell the rows of a table apart.
 
-    A row is known by the words that it begins with, and by its place among rows of the same words.
+    >>> telling([["model", "dose", "d"], ["CLIP", "0", ".1"], ["CLIP", "3", ".1"]])
+    2
     """
+    header, *rows = table
+    most = max(1, len(header) - 1)
+    apart = (n for n in range(1, most) if len({tuple(row[:n]) for row in rows}) == len(rows))
+    return next(apart, most)
+
+
+def cells(table: list[list[str]], columns: int) -> dict[tuple[str, str], str]:
+    """Return the cells of a table by row and column, a row named by its first columns."""
     header, *rows = table
     found, seen = {}, Counter()
     for row in rows:
-        words = list(takewhile(lambda text: not NUMBER.search(text) and text not in ANSWERS, row))
-        label = " · ".join(words or row[:1])
+        label = " · ".join(row[:columns])
         seen[label] += 1
         label += f" ({seen[label]})" if seen[label] > 1 else ""
         found |= {(label, column): text for column, text in zip(header, row, strict=True)}
@@ -190,7 +196,8 @@ def changes(before: dict, after: dict, moved: dict[str, str]) -> list[tuple[str,
     found = []
     for address, old in before["tables"].items():
         at = moved.get(address, address)
-        old, new = cells(old), cells(after["tables"].get(at, old))
+        columns = telling(old)
+        old, new = cells(old, columns), cells(after["tables"].get(at, old), columns)
         for row, column in dict.fromkeys([*old, *new]):
             pair = old.get((row, column), "–"), new.get((row, column), "–")
             if pair[0] != pair[1]:
