@@ -51,7 +51,7 @@ def app(site):
 
 def let_go(site, version="0.0.1"):
     """Release the site as it stands, under an earlier version."""
-    text = release.written(releases.manifest(site) | {"version": version})
+    text = json.dumps(releases.manifest(site) | {"version": version})
     (releases.RELEASES / f"{version}.json").write_text(text, encoding="utf-8")
 
 

@@ -27,7 +27,8 @@ def main(wanted: str, root: Path = ROOT) -> int:
         return 1
     path = root / "book" / "releases" / f"{wanted}.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(written(releases.manifest(site)), encoding="utf-8")
+    text = json.dumps(releases.manifest(site), ensure_ascii=False, separators=(",", ":"))
+    path.write_text(text + "\n", encoding="utf-8")
     print(f"{path}: commit it, then: git tag v{wanted}")
     return 0
 
@@ -53,19 +54,6 @@ def problems(wanted: str, root: Path, site: Path) -> list[str]:
     if line.endswith("-dirty"):
         found.append("There are changes that are not committed: commit them, then run 'make book'.")
     return found
-
-
-def written(manifest: dict) -> str:
-    """Return a manifest as JSON, with one address or table on a line."""
-    parts = [f'"version": {json.dumps(manifest["version"])}']
-    addresses = ",\n".join(json.dumps(each) for each in manifest["addresses"])
-    parts.append(f'"addresses": [\n{addresses}\n]')
-    compact = {"ensure_ascii": False, "separators": (",", ":")}
-    tables = ",\n".join(
-        f"{json.dumps(at)}:{json.dumps(rows, **compact)}" for at, rows in manifest["tables"].items()
-    )
-    parts.append(f'"tables": {{\n{tables}\n}}')
-    return "{" + ",\n".join(parts) + "}\n"
 
 
 if __name__ == "__main__":
