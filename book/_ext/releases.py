@@ -55,7 +55,8 @@ def write_release(app, exception) -> None:
     if exception is None and app.builder.format == "html":
         site = Path(app.outdir)
         add_aliases(site, aliases())
-        fill(site / PAGE, "companion-bibtex", f"<pre>{html.escape(bibtex(ROOT))}</pre>")
+        entry = f'<pre style="white-space: pre-wrap">{html.escape(bibtex(ROOT))}</pre>'
+        fill(site / PAGE, "companion-bibtex", entry)
         before = [each for each in releases() if Version(each["version"]) < Version(version())]
         fill(site / PAGE, "changed-numbers", told(site, before[-1] if before else None))
         for page in site.rglob("*.html"):
