@@ -218,8 +218,8 @@ def told(site: Path, before: dict | None) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
     rows = "".join(f"<tr>{''.join(map(cell, each))}</tr>" for each in found[:MOST_SHOWN])
     return (
-        f"<p>{len(found)} cells differ from version {before['version']}; "
-        f'<a href="{CHANGED}">all of them as CSV</a>, the first {MOST_SHOWN} here.</p>'
+        f"<p>Cells that differ from version {before['version']}: {len(found)}. "
+        f'<a href="{CHANGED}">All of them as CSV</a>; at most {MOST_SHOWN} stand here.</p>'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     )
 
