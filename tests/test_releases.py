@@ -139,6 +139,9 @@ def test_an_alias_that_leads_nowhere_does_not_count(site):
     built(site, PRINTED, figure="fig-magnitudes")
     with pytest.raises(ExtensionError, match="fig-sizes"):
         releases.check_addresses(app(site), None)
+    (releases.RELEASES / releases.ALIASES).write_text('{"fig-sizes": "a.html#b"}', encoding="utf-8")
+    with pytest.raises(ExtensionError, match=r"aliases.json: write 'fig-sizes' as notebooks/"):
+        releases.check_addresses(app(site), None)
 
 
 def test_a_release_wants_one_version_a_dated_changelog_and_the_site_of_its_commit(tmp_path, capsys):

@@ -162,7 +162,10 @@ def releases(folder: Path | None = None) -> list[dict]:
 
 def aliases(folder: Path | None = None) -> dict[str, str]:
     path = (folder or RELEASES) / ALIASES
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if wrong := [each for pair in found.items() for each in pair if each.count("#") != 1]:
+        raise ExtensionError(f"{path}: write {wrong[0]!r} as notebooks/page.html#label")
+    return found
 
 
 # What changed
