@@ -15,7 +15,7 @@ PORT ?= 8000
 export PYTHONHASHSEED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal teach lint serve lab copies colab clean benchmarks constraints environments wheel repository addresses links check social attack levels mutants
+.PHONY: help install book test rehearsal teach lint serve lab copies colab clean benchmarks constraints environments wheel repository addresses links check social release attack levels mutants
 
 help:
 	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
@@ -157,6 +157,10 @@ links: $(INSTALLED)
 # The picture of link previews; a test says when it no longer shows what the book computes.
 social: $(INSTALLED)
 	$(BIN)/python tools/social_image.py
+
+# VERSION=0.2.0: after make book, from a commit in which changelog and citation have that version.
+release: $(INSTALLED)
+	$(BIN)/python tools/release.py $(VERSION)
 
 repository: $(INSTALLED)
 	$(BIN)/python tools/repository.py $(URL)

@@ -2,19 +2,25 @@
 
 Figures and listed tables get these from Sphinx; what a cell puts out is HTML by then. A table that
 is folded is numbered where it is opened, in the same sequence, which goes on from the page's last
-table of Sphinx.
+table of Sphinx. Its address is made of the first words of its caption, so that it stays where
+others are put before it; words with digits are left out, since they may be results.
 """
 
+import html
 import itertools
 import re
+from collections import Counter
 
 CHAPTER = re.compile(r'<span class="section-number">(\d+)\. ?</span>')
 LISTED = '<span class="caption-number">Table '
 TABLE = re.compile(
     r'(?:(?P<folded><details class="table-behind"><summary>)(?P<words>[^<>]*</summary>))?'
-    r'(?P<frame><div class="table-scroll[^"]*")(?P<rest>[^>]*>\s*<table class="bias-table">)'
+    r'(?P<frame><div class="table-scroll[^"]*")'
+    r'(?P<rest>[^>]* aria-label="(?P<title>[^"]*)"[^>]*>\s*<table class="bias-table">)'
     r"(?:<caption>(?P<caption>[^<>]*)</caption>)?"
 )
+BEHIND = "Table behind the figure: "
+WORDS = 8
 LINK = '<a class="headerlink" href="#{0}" title="Link to this table">#</a>'
 
 
@@ -32,22 +38,37 @@ def number(app, pagename, templatename, context, doctree) -> None:
 def numbered(body: str) -> str:
     """Return a page's body with its tables numbered.
 
-    >>> frame = '<div class="table-scroll"><table class="bias-table"><caption>Words</caption>'
+    >>> frame = '<div class="table-scroll" aria-label="Words"><table class="bias-table">'
+    >>> frame += "<caption>Words</caption>"
     >>> body = '<h1><span class="section-number">4. </span>Words</h1>' + frame
     >>> found = numbered(body)
-    >>> 'id="table-1"' in found, found.partition("<caption>")[2][:60]
+    >>> 'id="table-words"' in found, found.partition("<caption>")[2][:60]
     (True, '<span class="caption-number">Table 4.1 </span>Words<a class=')
     >>> listed = '<caption><span class="caption-number">Table 4.1 </span>Listed</caption>'
     >>> "Table 4.2 </span>Words" in numbered(listed + body)
     True
     """
-    chapter = CHAPTER.search(body)
+    chapter, names = CHAPTER.search(body), Counter()
     counted = itertools.count(1 + body.count(LISTED))
-    return TABLE.sub(lambda found: _named(found, next(counted), chapter), body)
+    return TABLE.sub(lambda found: _named(found, next(counted), chapter, names), body)
 
 
-def _named(found: re.Match, place: int, chapter: re.Match | None) -> str:
-    name, number = f"table-{place}", f"{chapter[1]}.{place}" if chapter else str(place)
+def name_of(title: str) -> str:
+    """Return the address of a table, from its caption.
+
+    >>> name_of("Table behind the figure: what 20 models say of one&#x27;s work, dose 3")
+    'table-what-models-say-of-one-s-work-dose'
+    """
+    plain = html.unescape(title).removeprefix(BEHIND).lower()
+    words = [word for word in re.findall(r"\w+", plain) if not re.search(r"\d", word)]
+    return "-".join(["table", *words[:WORDS]])
+
+
+def _named(found: re.Match, place: int, chapter: re.Match | None, names: Counter) -> str:
+    name, number = name_of(found["title"]), f"{chapter[1]}.{place}" if chapter else str(place)
+    names[name] += 1
+    if names[name] > 1:
+        name = f"{name}-{names[name]}"
     number = f'<span class="caption-number">Table {number} </span>'
     folded, caption = found["folded"] or "", found["caption"]
     told = "" if caption is None else f"<caption>{number}{caption}{LINK.format(name)}</caption>"
