@@ -98,6 +98,8 @@ def read(path: Path, chapters: list[str]) -> Deck:
         raise ExtensionError(f"{path.name}: it begins with title, chapter and minutes between ---")
     if about["chapter"] != path.stem or path.stem not in chapters:
         raise ExtensionError(f"{path.name}: {about['chapter']!r} is not the chapter of this name")
+    if not isinstance(about["minutes"], int | float):
+        raise ExtensionError(f"{path.name}: minutes are a number, not {about['minutes']!r}")
     if not FEWEST <= len(parts[1:]) <= MOST:
         raise ExtensionError(f"{path.name}: {len(parts[1:])} slides, not {FEWEST} to {MOST}")
     slides = [
