@@ -188,6 +188,7 @@ def test_a_deck_and_its_notes_can_be_read_by_everybody(shown, page, mode):
     decks.opened(page, f"{shown}/slides_x.html")
     for key in ("Home", *["ArrowRight"] * 5, "Escape"):
         page.keyboard.press(key)
+        assert page.evaluate("() => document.getAnimations().length") == 0  # reduced motion
         assert axe_violations(page) == []
     assert page.title() == "Slides: A <deck>"
     assert page.locator("h1").count() == 1
