@@ -205,6 +205,16 @@ TYPED = {
         ),
         ("none of its {} printed", (len(reproduction.printed("srinivasan2021")),)),
     ],
+    "book/slides/study2_masked.md": [
+        ("five of six things towards men: {}.", (masked.stated_entities("S_PT", "men"),)),
+        ("surer of {}, with a man", (masked.stated_entities("S_V", "women"),)),
+        ("with a man of {}.", (masked.stated_entities("S_V", "men"),)),
+        (
+            "We checked {} claims of the paper against its own tables: {} follow in part, "
+            "and of {} nothing can be said",
+            share("srinivasan2021", "claims", "in part", "cannot be said"),
+        ),
+    ],
     "notebooks/study3_clip_audit.ipynb": [
         ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
         ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
@@ -306,6 +316,10 @@ WHOLE = {
     "notebooks/published_numbers.ipynb": set(),
     "notebooks/study1_grounded.ipynb": {".05"},
     "notebooks/study2_masked.ipynb": set(),
+    "book/slides/study2_masked.md": {
+        *("0.60", "0.15", "0.30", "0.69", "1.39"),  # The made-up purse, worked by hand.
+        *(".3", ".1", ".002", ".32", ".11", "1.07"),  # An exercise's, and an invented report's.
+    },
     "notebooks/study3_clip_audit.ipynb": {"3.2", "3.3", "5%", "5.5"},
     "notebooks/study4_captions.ipynb": set(),
     "book/slides/study1_grounded.md": set(),
