@@ -4,9 +4,9 @@
 ```
 
 stands for the tables of ``book/plans/half_day.yml``: a table for each session, whose slots have to
-add up to its minutes. The build stops where they do not, and where a plan names a deck, a slide or a
-page that is not there. After the build, ``teach/plan_half_day.zip`` has the pages that the plan
-names, and their materials, for a folder on a disk.
+add up to its minutes. The build stops where they do not, and where a plan names a deck, a slide
+or a page that is not there. After the build, ``teach/plan_half_day.zip`` has the pages that the
+plan names, and their materials, for a folder on a disk.
 """
 
 import re
@@ -269,12 +269,13 @@ def _screen(slot: dict, root: Path) -> str:
     shown = [slot["show"]]
     for text in slot.get("decks", []):
         stem, first, last = deck(text, "")
-        titles = headings(root / "book" / "slides" / f"{stem}.md")
+        path = root / "book" / "slides" / f"{stem}.md"
+        about, titles = yaml.safe_load(path.read_text("utf-8").split("---")[1]), headings(path)
         last = last or len(titles)
-        numbers = f"slide {first}" if first == last else f"slides {first}–{last}"
-        about = f"*{titles[first - 1]}*" + (f" to *{titles[last - 1]}*" if first < last else "")
-        address = f"../teach/slides_{stem}.html#/slide-{first}"
-        shown.append(f'<a href="{address}">{stem}, {numbers}</a>: {about}')
+        numbers = f"Slide {first}" if first == last else f"Slides {first}–{last}"
+        ends = " to ".join(f"“{titles[each - 1]}”" for each in sorted({first, last}))
+        address = f"../teach/slides_{stem}.html#slide-{first}"
+        shown.append(f'<a href="{address}">{numbers} of {about["title"]}</a>: {ends}')
     shown += [_link(each) for each in slot.get("pages", [])]
     return "\n\n".join(shown)
 
