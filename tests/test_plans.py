@@ -130,8 +130,11 @@ def built(root):
         "myst_heading_anchors": 3,
     }
     (site / "teach").mkdir(parents=True)
-    for name in ("slides_words.html", "classroom_words.ipynb"):
-        (site / "teach" / name).write_text("<a href='x'>made by others</a>", "utf-8")
+    quiz = '<link href="a.css"><form class="bd-search x" action="x"></form><form id="quiz"></form>'
+    made = {"slides_words.html": "", "classroom_words.ipynb": "", "quiz_words.html": quiz}
+    made |= {"a.css": '@import"b.css"; p { background: url(c.svg) }', "b.css": "", "c.svg": ""}
+    for name, text in made.items():
+        (site / "teach" / name).write_text(text, "utf-8")
     Sphinx(
         root, None, site, root.with_name("doctrees"), "html", settings, status=None, warning=None
     ).build()
@@ -186,12 +189,15 @@ def test_a_zip_is_whole_and_its_other_links_lead_to_the_site(home, built, root, 
     assert {
         "README.txt", "LICENSE", "CITATION.cff", "book/plan_two.html", "book/teaching.html",
         "book/for_students.html", "book/start.html", "notebooks/words.html",
-        "teach/slides_words.html", "teach/classroom_words.ipynb",
+        "teach/slides_words.html", "teach/classroom_words.ipynb", "teach/quiz_words.html",
+        "teach/a.css", "teach/b.css", "teach/c.svg",
     } <= names  # fmt: skip
     assert "book/other.html" not in names
     assert not [each for each in names if "instructor" in each]
     assert leading_nowhere(tmp_path / "out") == []
-    slides = (tmp_path / "out" / "plan_two" / "teach" / "slides_words.html").read_text("utf-8")
+    teach = tmp_path / "out" / "plan_two" / "teach"
+    assert '<form id="quiz">' in (teach / "quiz_words.html").read_text("utf-8")
+    slides = (teach / "slides_words.html").read_text("utf-8")
     links = [each.get("href") for each in BeautifulSoup(slides, "html.parser").find_all("a")]
     assert links == ["../notebooks/words.html#a", f"{home}/book/other.html#b" if home else None]
 
@@ -202,7 +208,7 @@ def test_the_zip_of_the_built_site_is_whole(name, tmp_path):
     if not made.is_file():
         pytest.skip("the site is not built: make book")
     names = unzipped(made, tmp_path)
-    assert {f"book/plan_{name}.html", "_static/custom.css"} <= names
+    assert {f"book/plan_{name}.html", "_static/custom.css", "_static/basic.css"} <= names
     assert leading_nowhere(tmp_path) == []
 
 

@@ -52,8 +52,10 @@ Text: CC BY 4.0; code: MIT (LICENSE). How to cite: CITATION.cff.
 
 LINK = re.compile(r'(<a\b[^>]*?\s)href="([^"]*)"')
 LOADED = re.compile(r'<(?:script|img|source|link)\b[^>]*?\s(?:src|href)="([^"]*)"')
-ELSEWHERE = re.compile(r'<link rel="(?:index|search|prev|next)"[^>]*>\s*|<form\b.*?</form>', re.S)
-IN_STYLE = re.compile(r"url\([\"']?([^)\"']+)")
+ELSEWHERE = re.compile(
+    r'<link rel="(?:index|search|prev|next)"[^>]*>\s*|<form\b[^>]*\baction=.*?</form>', re.S
+)
+IN_STYLE = re.compile(r"""(?:url\(["']?|@import\s*["'])([^)"']+)""")
 LOADED_LATER = {"tex-mml-chtml.js": "_static/vendor/mathjax"}
 """Folders that a script of this name reads when a page needs them."""
 
