@@ -35,7 +35,7 @@ KEYS = {
 """Keys that each part of a plan must have, and those that it may have besides."""
 
 CARD = re.compile(r"\*\*(?:Minutes\.|Time:)\*\*\D*(\d+)\D+(\d+)")
-DECK = re.compile(r"(\w+)(?: (\d+)(?:-(\d+))?)?")
+DECK = re.compile(r"(\w+)(?: (\d+)(?:-(\d*))?)?")
 LABELS = {"do": "", "hand_in": "**Hand in.** ", "late": "**When late.** "}
 
 README = """{title}
@@ -191,13 +191,15 @@ def card(path: Path) -> tuple[int, int] | None:
 def deck(text: str, place: str) -> tuple[str, int, int | None]:
     """Return the stem, the first and the last slide of ``study2_masked 1-6``.
 
-    >>> deck("study2_masked 1-6", ""), deck("foundations 3", ""), deck("foundations", "")
-    (('study2_masked', 1, 6), ('foundations', 3, 3), ('foundations', 1, None))
+    >>> deck("foundations 1-6", ""), deck("foundations 3", ""), deck("foundations 12-", "")
+    (('foundations', 1, 6), ('foundations', 3, 3), ('foundations', 12, None))
+    >>> deck("foundations", "")
+    ('foundations', 1, None)
     """
     found = DECK.fullmatch(text)
     if found is None:
         raise ExtensionError(f"{place}: {text!r} is no deck with slides, such as 'foundations 1-6'")
-    last = found[3] or found[2]
+    last = found[2] if found[3] is None else found[3]
     return found[1], int(found[2] or 1), int(last) if last else None
 
 
