@@ -121,26 +121,6 @@ def test_every_chapter_leads_to_the_one_after_it_and_the_last_to_none_before():
     assert not {path.name for path in order} & set(next_links(order[-1]))
 
 
-def test_the_plans_for_teaching_have_every_chapter_with_its_own_minutes():
-    text = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
-    table = text.split(":name: teaching-chapters")[1].split("```")[0]
-    rows = re.findall(r"\* - \[\]\(\.\./(notebooks/\S+)\)\n  - (.+)", table)
-    expected = []
-    for path in chapters():
-        card = "".join(cells(path, "markdown")[0]["source"])
-        minutes = re.search(r"\*\*(?:Minutes\.|Time:)\*\*(.*)", card)[1]
-        reading, exercises = re.findall(r"\d+", minutes)[:2]
-        expected.append((f"notebooks/{path.name}", f"{reading} + {exercises}"))
-    assert rows == expected
-
-
-def test_the_course_has_a_session_with_every_chapter():
-    text = (ROOT / "book" / "teaching.md").read_text(encoding="utf-8")
-    course = text.split(":name: teaching-course")[1].split("```")[0]
-    named = re.findall(r"\]\(\.\./notebooks/(\S+)\)", course)
-    assert sorted(named) == [path.name for path in NOTEBOOKS]
-
-
 CRITERIA = {".05", "0.05", ".001", "5%", "95%", "50%"}
 """Levels of tests and intervals, and chance between two: criteria, and not results."""
 
