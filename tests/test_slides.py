@@ -85,6 +85,15 @@ def test_minutes_are_shared_out_by_the_words_of_the_notes(tmp_path):
     assert re.findall(r"from minute (\d+)", found) == ["0", "3", "9", *["18"] * 9]
 
 
+def test_a_task_takes_the_minutes_that_its_heading_names(tmp_path):
+    task = "## Your turn: 10 minutes\n\nDo it.\n\nNotes:\n\nMany words to say here.\n"
+    deck = slides.read(written(tmp_path, [SLIDE, task, *[SLIDE] * 9, task]), ["x"])
+    assert slides.begins(deck) == [0, 1, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+    deck.minutes = 20
+    with pytest.raises(ExtensionError, match=r"^x\.md: tasks take 20 of 20 minutes$"):
+        slides.begins(deck)
+
+
 @pytest.mark.parametrize(
     ("part", "message"),
     [

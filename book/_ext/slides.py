@@ -199,16 +199,37 @@ def shown(deck: Deck) -> str:
     )
 
 
+def begins(deck: Deck) -> list[int]:
+    """Return the minute in which each slide begins.
+
+    A slide that names its minutes, as *Your turn: 5 minutes*, has these; the others share the rest
+    by the words of their notes.
+
+    Raises
+    ------
+    ExtensionError
+        Naming the deck, if its tasks leave the speaker no minute.
+    """
+    named, words = [], []
+    for each in deck.slides:
+        task = re.search(r"(\d+) minutes", each.heading)
+        named.append(int(task[1]) if task else 0)
+        words.append(0 if task else len(each.notes.split()))
+    rest = deck.minutes - sum(named)
+    if rest <= 0:
+        raise ExtensionError(f"{deck.file}: tasks take {sum(named)} of {deck.minutes} minutes")
+    each = [n + rest * word / max(sum(words), 1) for n, word in zip(named, words, strict=True)]
+    return [round(sum(each[:number])) for number in range(len(each))]
+
+
 def said(deck: Deck) -> str:
-    """Return the body of the page of notes; minutes are shared out by the words of the notes."""
-    words = [len(each.notes.split()) for each in deck.slides]
+    """Return the body of the page of notes."""
     parts = []
-    for number, each in enumerate(deck.slides, start=1):
-        begins = round(deck.minutes * sum(words[: number - 1]) / max(sum(words), 1))
+    for number, (each, minute) in enumerate(zip(deck.slides, begins(deck), strict=True), start=1):
         link = f'<a href="slides_{deck.chapter}.html#slide-{number}">Slide {number}</a>'
         parts.append(
             f'<section id="slide-{number}"><h2>{each.heading}</h2>'
-            f'<p class="when">{link}, from minute {begins}</p>{each.notes}</section>'
+            f'<p class="when">{link}, from minute {minute}</p>{each.notes}</section>'
         )
     return (
         f"<main><h1>Speaker's notes: {html.escape(deck.title)}</h1>"
