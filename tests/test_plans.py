@@ -49,7 +49,7 @@ def root(tmp_path):
     card = "# Words\n\n**Prerequisites.** 2 of them. **Minutes.** 40, and 20 for the exercises."
     cells = [nbformat.v4.new_markdown_cell(card, id="a")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "notebooks" / "words.ipynb")
-    for page in ("teaching", "for_students"):
+    for page in ("teaching", "for_students", "content_note"):
         (root / "book" / f"{page}.md").write_text(f"# {page}\n", "utf-8")
     start = "# Start\n\n(first)=\n## First\n\n[Words](../notebooks/words.ipynb)\n"
     (root / "book" / "start.md").write_text(start, "utf-8")
@@ -188,7 +188,7 @@ def test_a_zip_is_whole_and_its_other_links_lead_to_the_site(home, built, root, 
     names = unzipped(again, tmp_path / "out")
     assert {
         "README.txt", "LICENSE", "CITATION.cff", "book/plan_two.html", "book/teaching.html",
-        "book/for_students.html", "book/start.html", "notebooks/words.html",
+        "book/content_note.html", "book/for_students.html", "book/start.html", "notebooks/words.html",
         "teach/slides_words.html", "teach/classroom_words.ipynb", "teach/quiz_words.html",
         "teach/a.css", "teach/b.css", "teach/c.svg",
     } <= names  # fmt: skip

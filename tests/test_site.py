@@ -231,18 +231,6 @@ def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
     assert all(shaded == wide and captioned for wide, shaded, captioned in frames)
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_a_phone_shows_each_figure_whole_and_its_letters_at_nearly_their_size(name, visit):
-    page, _ = visit(name, size=PHONE)
-    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-    figures = page.evaluate(
-        """() => [...document.querySelectorAll('article figure img')].map(image => [
-            image.clientWidth / image.naturalWidth, image.getBoundingClientRect().right,
-        ])"""
-    )
-    assert all(scale > 0.7 and right <= PHONE["width"] for scale, right in figures)
-
-
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_captions_have_the_ink_and_the_weight_of_the_text(mode, visit):
     page, _ = visit("notebooks/study1_grounded", mode)

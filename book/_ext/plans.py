@@ -362,8 +362,14 @@ def write_zip(site: Path, name: str, plan: dict, home: str) -> Path:
 
 
 def pages_of(name: str, plan: dict) -> set[str]:
-    """Return the pages that a plan names, and its own, that on teaching and that for students."""
-    found = {f"book/plan_{name}", "book/teaching", "book/for_students", *plan.get("materials", [])}
+    """Return the pages that a plan names, its own, and those that every class needs."""
+    found = {
+        f"book/plan_{name}",
+        "book/teaching",
+        "book/for_students",
+        "book/content_note",
+        *plan.get("materials", []),
+    }
     found |= {urldefrag(each).url for each in _all(plan, "pages")}
     for session in plan["sessions"]:
         found |= {page for each in session.get("read", []) for page in each["pages"]}
