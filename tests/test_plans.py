@@ -188,7 +188,8 @@ def test_a_zip_is_whole_and_its_other_links_lead_to_the_site(home, built, root, 
     names = unzipped(again, tmp_path / "out")
     assert {
         "README.txt", "LICENSE", "CITATION.cff", "book/plan_two.html", "book/teaching.html",
-        "book/content_note.html", "book/for_students.html", "book/start.html", "notebooks/words.html",
+        "book/content_note.html", "book/for_students.html", "book/start.html",
+        "notebooks/words.html",
         "teach/slides_words.html", "teach/classroom_words.ipynb", "teach/quiz_words.html",
         "teach/a.css", "teach/b.css", "teach/c.svg",
     } <= names  # fmt: skip

@@ -1,6 +1,7 @@
 """Releases: addresses of tables and figures stay, and numbers that moved are told."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -147,7 +148,10 @@ def test_an_alias_that_leads_nowhere_does_not_count(site):
 def test_a_release_wants_one_version_a_dated_changelog_and_the_site_of_its_commit(tmp_path, capsys):
     def git(*words):
         names = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-        subprocess.run(["git", "-C", tmp_path, *names, *words], check=True, capture_output=True)
+        alone = {each: value for each, value in os.environ.items() if not each.startswith("GIT_")}
+        alone |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        command = ["git", "-C", tmp_path, *names, *words]
+        subprocess.run(command, check=True, capture_output=True, env=alone)
 
     (tmp_path / "CITATION.cff").write_text("version: 0.0.9\n", encoding="utf-8")
     (tmp_path / "CHANGELOG.md").write_text(f"## {__version__}, unreleased\n", encoding="utf-8")
@@ -172,7 +176,7 @@ def test_a_release_wants_one_version_a_dated_changelog_and_the_site_of_its_commi
         f"The site in _build/html is not that of '{releases.version_line(tmp_path)}': "
         "run 'make book' again."
     ]
-    (html / releases.PAGE).write_text(releases.version_line(tmp_path), encoding="utf-8")
+    (html / releases.PAGE).write_text(f"<p>{releases.version_line(tmp_path)}</p>", encoding="utf-8")
     assert release.main(__version__, tmp_path) == 0
     (found,) = releases.releases(tmp_path / "book" / "releases")
     assert found == releases.manifest(html)

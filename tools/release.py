@@ -7,6 +7,7 @@ that: builds from then on keep its addresses, and say which of its numbers chang
 """
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -49,8 +50,12 @@ def problems(wanted: str, root: Path, site: Path) -> list[str]:
     page, line = site / releases.PAGE, releases.version_line(root)
     if not page.is_file():
         found.append("There is no site in _build/html: run 'make book' first.")
-    elif line not in page.read_text(encoding="utf-8"):
+    elif f"<p>{line}</p>" not in page.read_text(encoding="utf-8"):
         found.append(f"The site in _build/html is not that of '{line}': run 'make book' again.")
+    if (root / "book" / "releases" / f"{wanted}.json").exists():
+        found.append(f"{wanted} has been released: raise the version")
+    if (os.environ.get("BIASLIB_PROFILE") or "planted") != "planted":
+        found.append("The site of a release is that of the profile planted")
     if line.endswith("-dirty"):
         found.append("There are changes that are not committed: commit them, then run 'make book'.")
     return found

@@ -58,7 +58,9 @@ def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) ->
     """
     found = read(folder, stem)
     cells, written = found["cells"], needs.written(stem, notes)
-    first = next(n for n, cell in enumerate(cells) if EXERCISE.search(source(cell)))
+    first = next((n for n, cell in enumerate(cells) if EXERCISE.search(source(cell))), None)
+    if first is None:
+        raise ValueError(f"{stem}: the notebook has no exercise")
     below, asked = [markdown("## Exercises", "exercises")], False
     for cell in outside_solutions(cells[first:]):
         if cell["cell_type"] == "markdown":

@@ -16,7 +16,9 @@ import yaml
 from bs4.element import Tag
 
 NOTES = Path(__file__).parents[1] / "instructor"
-LINKED = re.compile(r"(?:([\w-]+)\.html)?#((?:fig|equation|table)-[\w-]+)$")
+LINKED = re.compile(
+    r"^(?:\.\./(?:html/)?notebooks/)?(?:([\w-]+)\.html)?#((?:fig|equation|table)-[\w-]+)$"
+)
 WRITTEN = re.compile(r"(?:(\w+)#)?(.+)", re.S)
 CELL = re.compile(r"(code|output): (.+)", re.S)
 
@@ -38,7 +40,7 @@ def notes(stem: str, folder: Path = NOTES) -> dict:
         Naming the file, if it holds another key.
     """
     path = folder / f"{stem}.yml"
-    found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
     if unknown := set(found) - KEYS:
         raise ValueError(f"{path}: {', '.join(sorted(unknown))} is none of {sorted(KEYS)}")
     return found

@@ -9,6 +9,7 @@ or a page that is not there. After the build, ``teach/plan_half_day.zip`` has th
 plan names, and their materials, for a folder on a disk.
 """
 
+import hashlib
 import re
 import sys
 import textwrap
@@ -64,7 +65,8 @@ def setup(app):
     app.add_directive("plan", Plan)
     # After the policy has been written into the pages.
     app.connect("build-finished", write_zips, priority=950)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
 
 
 class Plan(SphinxDirective):
@@ -236,7 +238,7 @@ def markdown(plan: dict, root: Path) -> str:
 def _summary(plan: dict) -> str:
     rows = [("Week", "Class", "Reading", "Writing", "Together")]
     for week, together in plan["weeks"].items():
-        held = [parts(each) for each in plan["sessions"] if each["week"] == week]
+        held = [parts(each) for each in plan["sessions"] if each.get("week") == week]
         rows.append(
             (str(week), *(str(sum(each)) for each in zip(*held, strict=True)), str(together))
         )

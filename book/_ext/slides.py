@@ -92,8 +92,11 @@ def read(path: Path, chapters: list[str]) -> Deck:
         Naming the deck, and the slide, if its front matter lacks a key, its chapter is none of
         those given, or a slide or the number of slides is against the rules.
     """
-    start, *parts = LINE.split(path.read_text(encoding="utf-8"))
-    about = yaml.safe_load(parts[0]) if parts and not start.strip() else None
+    start, *parts = LINE.split(path.read_text(encoding="utf-8-sig"))
+    try:
+        about = yaml.safe_load(parts[0]) if parts and not start.strip() else None
+    except yaml.YAMLError as error:
+        raise ExtensionError(f"{path.name}: its first lines are no YAML: {error}") from error
     if not isinstance(about, dict) or set(about) != KEYS:
         raise ExtensionError(f"{path.name}: it begins with title, chapter and minutes between ---")
     if about["chapter"] != path.stem or path.stem not in chapters:

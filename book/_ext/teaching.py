@@ -9,6 +9,7 @@ students do not get.
 import hashlib
 import html
 import re
+import shutil
 from pathlib import Path
 
 import needs
@@ -55,7 +56,8 @@ def write_materials(app, exception) -> None:
     if exception is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir) / FOLDER
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     names = [name for name in app.env.all_docs if name.startswith("notebooks/")]
     order = [name for name in contents(app.env) if name in names]
     stems = [Path(name).name for name in order]
@@ -191,7 +193,7 @@ def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> st
     parts += listed(article, "exercises", "To discuss", "ol") or discussed(article)
     parts.append(f'<p class="licence">{html.escape(licence(stem))}</p>')
     title = f"Handout: {html.escape(article.find('h1').get_text())}"
-    body = f"<main>{''.join(parts)}</main>"
+    body = f"<main><article>{''.join(parts)}</article></main>"
     return PAGE.format(title=title, kind="handout", script="", body=body)
 
 
