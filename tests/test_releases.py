@@ -133,19 +133,24 @@ def test_an_address_that_is_gone_stops_the_build_until_it_has_an_alias(site):
     assert link == "../notebooks/b.html#table-sizes-of-tests"
 
 
-def test_an_alias_that_leads_nowhere_does_not_count(site):
+def test_an_alias_that_leads_nowhere_does_not_count(site, monkeypatch):
     let_go(site)
     moved = {"notebooks/a.html#fig-sizes": "notebooks/a.html#fig-nothing"}
     (releases.RELEASES / releases.ALIASES).write_text(json.dumps(moved), encoding="utf-8")
     built(site, PRINTED, figure="fig-magnitudes")
     with pytest.raises(ExtensionError, match="fig-sizes"):
         releases.check_addresses(app(site), None)
+    monkeypatch.setenv("BIASLIB_PROFILE", "paper")  # whose captions are others
+    releases.check_addresses(app(site), None)
+    monkeypatch.delenv("BIASLIB_PROFILE")
     (releases.RELEASES / releases.ALIASES).write_text('{"fig-sizes": "a.html#b"}', encoding="utf-8")
     with pytest.raises(ExtensionError, match=r"aliases.json: write 'fig-sizes' as notebooks/"):
         releases.check_addresses(app(site), None)
 
 
-def test_a_release_wants_one_version_a_dated_changelog_and_the_site_of_its_commit(tmp_path, capsys):
+def test_a_release_wants_one_version_a_dated_changelog_and_the_site_of_its_commit(
+    tmp_path, capsys, monkeypatch
+):
     def git(*words):
         names = ("-c", "user.name=A", "-c", "user.email=a@example.org")
         alone = {each: value for each, value in os.environ.items() if not each.startswith("GIT_")}
@@ -181,4 +186,9 @@ def test_a_release_wants_one_version_a_dated_changelog_and_the_site_of_its_commi
     (found,) = releases.releases(tmp_path / "book" / "releases")
     assert found == releases.manifest(html)
     (tmp_path / "CHANGELOG.md").write_text(f"## {__version__}, 2026-11-27\n\n", encoding="utf-8")
-    assert any("not committed" in each for each in release.problems(__version__, tmp_path, html))
+    wrong = release.problems(__version__, tmp_path, html)
+    assert any("not committed" in each for each in wrong)
+    assert f"{__version__} has been released: raise the version" in wrong
+    monkeypatch.setenv("BIASLIB_PROFILE", "paper")
+    wrong = release.problems(__version__, tmp_path, html)
+    assert "The site of a release is that of the profile planted" in wrong

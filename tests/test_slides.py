@@ -132,6 +132,8 @@ def test_a_deck_says_its_title_its_chapter_and_its_minutes(tmp_path):
     bare.write_text("\n---\n".join([SLIDE] * 12), encoding="utf-8")
     with pytest.raises(ExtensionError, match=r"^x\.md: it begins with title, chapter and minutes"):
         slides.read(bare, ["x"])
+    with pytest.raises(ExtensionError, match=r"^x\.md: its first lines are no YAML"):
+        slides.read(written(tmp_path, [SLIDE] * 12, minutes="minutes: 30: more"), ["x"])
     with pytest.raises(ExtensionError, match=r"^x\.md: minutes are a number, not 'an hour'"):
         slides.read(written(tmp_path, [SLIDE] * 12, minutes="minutes: an hour"), ["x"])
     for chapter, known in (("y", ["x", "y"]), ("x", ["y"])):

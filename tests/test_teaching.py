@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import nbformat
 import needs
 import numpy as np
+import policy
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -77,6 +78,13 @@ def test_a_handout_has_the_summary_and_what_to_discuss_and_no_solution():
     ]  # fmt: skip
     assert [each.get_text() for each in found.find_all("li")] == ["It is so.", "Why?"]
     assert found.find("img")["alt"] == "A line."
+
+
+def test_a_script_that_a_figure_brought_along_is_not_run_from_a_handout(tmp_path):
+    page = PAGE.replace("<p>C.</p>", "<p><script>window.hit = 1</script>C.</p>")
+    shown = policy.kept(sheet(page, "x"), tmp_path)
+    assert "<script>window.hit = 1</script>" in shown
+    assert not [each for each in tmp_path.glob("*.js") if "window.hit" in each.read_text()]
 
 
 def test_a_handout_has_what_a_chapter_asks_in_one_paragraph():
