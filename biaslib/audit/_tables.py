@@ -271,7 +271,7 @@ def forest(result: Audit) -> Any:
     rows["row"] = [textwrap.fill(row, 24) for row in rows["row"]]
     parts = list(rows.groupby(["study", "part"], sort=False))
     lines = [1 + 0.8 * part["row"].str.count("\n").max() for _, part in parts]
-    heights = [2.5 + len(part) * tall for tall, (_, part) in zip(lines, parts, strict=True)]
+    heights = [3.3 + len(part) * tall for tall, (_, part) in zip(lines, parts, strict=True)]
     options = {
         "width": 4.0,
         "height": 0.24 * sum(heights),
@@ -291,7 +291,7 @@ def _panel(axes: Any, rows: pandas.DataFrame, title: str) -> None:
     axes.set_yticks(rows.index, rows["row"], fontsize=9, linespacing=1.0)
     axes.set_ylim(-0.7, len(rows) - 0.3)
     label = dict(FIGURES.values())[rows["statistic"].iloc[0]]
-    axes.set_xlabel(textwrap.fill(label, 34), fontsize=9)
+    axes.set_xlabel(textwrap.fill(label, 28), fontsize=9)
     axes.tick_params(axis="x", labelsize=9)
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_title(textwrap.fill(title, 26), loc="left", fontsize=10)
     axes.axvline(0, color="0.5", linewidth=0.8)
