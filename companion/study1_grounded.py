@@ -43,9 +43,10 @@ LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 LETTERS = {letter: level for level, letter in LEVELS.items()}
 MARKS = ("o", "s", "^", "D")
 PAPERS = "_paper"
-"""What columns of the paper's own test end with; its mark is no star, since it rejects too often."""
+"""What columns of the paper's own test end with."""
 
 STARS = {"": "*", PAPERS: "†"}
+"""Marks of p below .05: a star is for the test that rejects no more often than it says."""
 
 
 # The tests, and the six sets of each

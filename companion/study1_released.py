@@ -139,8 +139,7 @@ def score(
 
     One row each; of Experiment 3 two, a signed effect size for each target set in place of half the
     sum of absolute values that the paper prints (weat_images_intra_targ.py:180), named in the
-    column *statistic*. *p_value_paper* is one-sided and takes every text with an image as a unit, as
-    does *n*.
+    column *statistic*. *p_value_paper* is one-sided and counts texts with an image, as does *n*.
 
     Parameters
     ----------

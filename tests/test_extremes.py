@@ -233,7 +233,7 @@ def test_new_attributes_test_the_difference_of_means_of_experiment_2():
         own[list(chosen)].mean() - np.delete(new, chosen).mean() >= observed - 1e-12
         for chosen in itertools.combinations(range(n), n_x)
     ]
-    found = inference.grounded_permutation_test(result, "new attributes")
+    found = inference.grounded_permutation_test(result)
     assert found.p_value == pytest.approx(np.mean(reached))
     assert found.statistic == pytest.approx(observed)
 

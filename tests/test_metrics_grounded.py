@@ -105,8 +105,8 @@ def test_fixed_scores_react_to_attributes_that_differ_and_new_attributes_do_not(
         sets["X"], sets["Y"] = 1.0 + rng.normal(size=(2, 6, 10))
         sets["Ax"] = sets["Ax"] + 2.0
         result = grounded(*(sets[r] for r in ROLES), experiment=2)
-        fixed.append(inference.grounded_permutation_test(result).p_value)
-        new.append(inference.grounded_permutation_test(result, null="new attributes").p_value)
+        fixed.append(inference.grounded_permutation_test(result, "fixed scores").p_value)
+        new.append(inference.grounded_permutation_test(result).p_value)
     assert np.mean(np.array(fixed) < 0.05) > 0.5
     assert np.mean(np.array(new) < 0.05) < 0.10
 
@@ -309,12 +309,12 @@ def test_exchange_finds_half_a_standard_deviation_of_the_pictures_with_twenty_wo
 
 def test_bad_input_says_what_is_wrong():
     sets = [random_sets(0)[r] for r in ROLES]
-    first, third = grounded(*sets, experiment=1), grounded(*sets, experiment=3)
+    first, second, third = (grounded(*sets, experiment=number) for number in (1, 2, 3))
     with pytest.raises(ValueError, match="exchange_test"):
         inference.grounded_permutation_test(third)
-    with pytest.raises(ValueError, match="use 'fixed scores'"):
-        inference.grounded_permutation_test(first, null="new attributes")
-    with pytest.raises(ValueError, match="one of fixed scores"):
+    with pytest.raises(ValueError, match=r"no scores with other attributes; take it from grounded"):
+        inference.grounded_permutation_test(replace(second, y_other=None))
+    with pytest.raises(ValueError, match="one of new attributes"):
         inference.grounded_permutation_test(first, null="none")
     with pytest.raises(ValueError, match="Experiment 3, this is 1"):
         inference.exchange_test(first, {})

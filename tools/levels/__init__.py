@@ -1,9 +1,9 @@
 """Level, power and coverage of every test and interval that a page uses, by simulation.
 
 Each module has ``rows(seed, runs)``, which returns one record a test and condition, with the keys
-of :data:`COLUMNS`: *of*, the function; *condition* and *n*, in words; *quantity* ("level", "power",
-"coverage" or "width ratio"); *nominal* and *observed*; *low* and *high*, the interval of Clopper
-and Pearson of the simulation itself; *runs*; *seed*.
+of :data:`COLUMNS`: *of*, the function or test; *condition* and *n*, in words; *quantity* ("level",
+"power", "coverage" or "width ratio"); *nominal* and *observed*; *low* and *high*, the interval of
+Clopper and Pearson of the simulation itself; *runs*; *seed*.
 """
 
 import csv
@@ -63,3 +63,14 @@ def write(found: list[dict], path: Path = TABLE) -> None:
         table = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
         table.writeheader()
         table.writerows(found)
+
+
+def replace(found: list[dict], path: Path = TABLE) -> None:
+    """Write records in place of those of the same *of* and *quantity* in a table, or at its end."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        there = list(csv.DictReader(stream))
+    known = {(row["of"], row["quantity"]) for row in found}
+    places = [at for at, row in enumerate(there) if (row["of"], row["quantity"]) in known]
+    kept = [row for at, row in enumerate(there) if at not in places]
+    at = places[0] if places else len(kept)
+    write([*kept[:at], *found, *kept[at:]], path)
