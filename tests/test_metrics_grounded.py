@@ -111,6 +111,16 @@ def test_fixed_scores_react_to_attributes_that_differ_and_new_attributes_do_not(
     assert np.mean(np.array(new) < 0.05) < 0.10
 
 
+@given(st.integers(0, 10_000))
+def test_with_sets_of_equal_size_experiment_2_has_the_p_of_experiment_1(seed):
+    """A relabelled target has the scores with both categories' attributes, as in Experiment 1."""
+    sets = np.random.default_rng(seed).normal(size=(6, 5, 7))
+    first, second = (grounded(*sets, experiment=number) for number in (1, 2))
+    p = inference.permutation_test(first.x_scores, first.y_scores).p_value
+    assert inference.grounded_permutation_test(first).p_value == p
+    assert inference.grounded_permutation_test(second).p_value == p
+
+
 def worded(seed, counts=(3, 3, 4, 2), copies=(1, 2, 1, 3), d=8):
     """Return six sets, and the words of attributes; a word has as many rows as copies say."""
     rng = np.random.default_rng(seed)

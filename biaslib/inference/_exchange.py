@@ -45,11 +45,15 @@ def grounded_permutation_test(
               + \text{const}, \quad
               v(w) = \frac{n_y}{n} s(w, A_x, B_x) + \frac{n_x}{n} s(w, A_y, B_y),
 
-    so that it is a permutation test of v. ``"fixed scores"`` is the paper's own test: it deals out
-    the scores as they are. They carry their category's attributes along, so that it also reacts to
-    :math:`A_x` differing from :math:`A_y`, and rejects far too often where targets are exchangeable
-    (``tools/levels/experiments12.py``). In Experiment 1 every target has all attributes, and the
-    two are one test.
+    so that it is a permutation test of v. With sets of equal size v is the score of Experiment 1,
+    and p is that of Experiment 1: relabelling says whether targets differ, and not what pictures of
+    the own category change.
+
+    ``"fixed scores"`` is the paper's own test: it deals out the scores as they are. They carry
+    their category's attributes along, so that it also reacts to :math:`A_x` differing from
+    :math:`A_y`, and rejects far too often where targets are exchangeable
+    (``tools/levels/experiments12.py``). In Experiment 1 every target has all attributes, and both
+    are one test.
 
     Parameters
     ----------
