@@ -38,8 +38,9 @@ class Design:
     @property
     def n(self) -> str:
         """How many of each."""
-        pictures = f"{self.pictures}" if self.equal else f"1 to {self.pictures}"
-        told = f"{self.words[0]}+{self.words[1]} words, {pictures} pictures a word"
+        least = "" if self.equal else "1 to "
+        pictures = f"{least}{self.pictures} picture{'s' * (self.pictures > 1)} a word"
+        told = f"{self.words[0]}+{self.words[1]} words, {pictures}"
         return told + (f", {self.captions} captions a picture" if self.captions > 1 else "")
 
 
