@@ -13,7 +13,7 @@ import pandas
 from biaslib import reproduction
 from biaslib.display._style import subplots
 from biaslib.display._tables import Table, one_line
-from biaslib.display._text import say
+from biaslib.display._text import counted, say
 from companion._check import Check, judge_list
 from companion._decidable import decidable
 from companion._shared import minus_signs, titled
@@ -88,8 +88,8 @@ def numbers_text(numbers: Sequence[Mapping[str, object]]) -> str:
     return minus_signs("; ".join(parts))
 
 
-HARMFUL = ("hamidieh2023",)
-"""Papers whose claims quote harmful words: what goes before their fold says so."""
+HARMFUL = {("hamidieh2023", "follows"), ("hamidieh2023", "in part")}
+"""Papers and answers whose folded claims quote harmful words: the line before them says so."""
 
 CLAIMS_NAMED = re.compile(r"\b[Cc]laims? \d+(?:(?:, | and )\d+)*")
 """Where a remark names other claims of its paper."""
@@ -154,9 +154,9 @@ def _group(paper: str, answer: str, rows: pandas.DataFrame) -> str:
         "".join(map(_card, rows[each].to_dict("records"))) for each in (chosen, ~chosen)
     )
     if others:
-        note = ", harmful words among them" if paper in HARMFUL else ""
+        note = ", harmful words among them" if (paper, answer) in HARMFUL else ""
         harmful = " data-harmful" if note else ""
-        line = f"{(~chosen).sum()} more{note}"
+        line = f"{counted((~chosen).sum(), 'more claims')}{note}"
         cards += (
             f'<details class="claims-more"{harmful}><summary>{line}</summary>{others}</details>'
         )
