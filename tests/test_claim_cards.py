@@ -3,11 +3,14 @@
 import itertools
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
+import cells
 import pytest
 from bs4 import BeautifulSoup
+from docutils import nodes
 
 from biaslib import published, reproduction, stimuli
 from companion import what_holds_up as chapter
@@ -130,6 +133,18 @@ def test_open_questions_are_those_that_the_book_lists():
         name: [each["erratum"]] * bool(each["erratum"]) for name, each in CLAIMS.items()
     }
     assert {each for many in given.values() for each in many} <= listed
+
+
+def test_a_link_of_the_book_may_lead_to_any_card_and_group():
+    """MyST warns of a target that is not in a page's ``myst_slugs``, which fails the build."""
+    page = nodes.container("", nodes.raw("", HTML, format="html"))
+    env = SimpleNamespace(docname="page", metadata=defaultdict(dict))
+    env.metadata["page"]["myst_slugs"] = {"a-heading": (1, "a-heading", "A heading")}
+    cells.name_targets(SimpleNamespace(env=env), page)
+    known = {name: target for name, (_, target, _) in env.metadata["page"]["myst_slugs"].items()}
+    addresses = [each["id"] for each in PAGE.select("[id]")]
+    assert known == {name: name for name in ["a-heading", *addresses]}
+    assert len(addresses) == 143 + 4 * 5
 
 
 # In a browser
