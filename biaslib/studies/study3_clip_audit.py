@@ -184,7 +184,7 @@ class Inputs:
         if few:
             notes.append(
                 f"groups of fewer than {FEW} {self.unit_name} ({'; '.join(few)}): where scores are "
-                "skewed, their 95% intervals of C-ASC hold in some 90%, and p lies below .05 in "
+                "skewed, their 95% intervals of C-ASC hold in some 91%, and p lies below .05 in "
                 "some 10% with nothing to find; a group of one has no interval"
             )
         return notes
