@@ -214,6 +214,9 @@ def test_a_word_that_is_dealt_to_the_other_side_takes_the_attributes_of_that_sid
             p_values.append(np.mean(np.array(dealt) >= dealt[0] - 1e-12))
         row = study.score(sets, 2, 0)
         assert (row["p_value"], row["p_method"]) == (pytest.approx(p_values[0]), "enumeration")
+        by_words = study.averaged(sets.grounded(2), sets.words)
+        found = inference.grounded_permutation_test(by_words)
+        assert found.statistic == pytest.approx(dealt[0])
         differ += abs(p_values[0] - p_values[1]) > 0.05
     assert differ
 
