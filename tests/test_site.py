@@ -771,6 +771,16 @@ def test_random_attributes_are_called_significant_far_too_often(association):
     assert both == pytest.approx(0.32, abs=0.06)
 
 
+def test_what_study_1_says_of_random_words_is_what_the_chapter_on_texts_finds(association):
+    shares = association["random sets rejected"].agg(["min", "median", "max"])
+    low, middle, high = (round(100 * share) for share in shares)
+    said = f"significant in {low} to {high}% of cases (median {middle}%)"
+    assert said in words_of("notebooks/study1_grounded")
+    deck = (ROOT / "book" / "slides" / "study1_grounded.md").read_text(encoding="utf-8")
+    assert f"{low} to {high}%" in deck
+    assert f"{low} to {high} per cent of cases" in deck
+
+
 def test_separate_clusters_of_targets_are_the_reason(association):
     mixed, apart = (
         association.loc[[f"{name}-{group}" for name in SPLIT]] for group in ("race", "gender")
