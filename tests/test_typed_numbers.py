@@ -144,7 +144,7 @@ def beside_guessing(side):
     return listed(rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"])
 
 
-def links(page, paper, **words):
+def claim_links(page, paper, **words):
     """Counts of claims in the words of links to these claims; "_" stands for a space."""
     addresses = {name: name.replace("_", "-") for name in words}
     counts = {name: answers(paper).get(name.replace("_", " "), 0) for name in words}
@@ -265,7 +265,7 @@ TYPED = {
         ("({} on three models)", (hidden("T")[1] // 3,)),
         ("hide the people, and {} are;", hidden("I")[:1]),
         ("hide nothing, and {} or {} are", nothing_hidden()),
-        *links(HOLDS_UP, "ross2021", **JUDGED),
+        *claim_links(HOLDS_UP, "ross2021", **JUDGED),
         ("Results move by {} on average.", (mean_move(),)),
         ("which this chapter follows, from {} to {}.", falls_far()),
         ("{} effects than on Google's in Experiment 1, and {} ones in", in_domain()),
@@ -327,7 +327,7 @@ TYPED = {
             (conduct("Black"), conduct("Latino/Hispanic")),
         ),
         ("For East Asian ones it is {}.", (conduct("East Asian"),)),
-        *links(HOLDS_UP, "hamidieh2023", **JUDGED),
+        *claim_links(HOLDS_UP, "hamidieh2023", **JUDGED),
         ("none of its {} printed", (len(reproduction.printed("hamidieh2023")),)),
         ("*Rowdy*, {}, is second", (casc(3, "rowdy", "Male"),)),
         ("*nurturing*, {}, is in", (casc(3, "nurturing", "Female"),)),
