@@ -781,6 +781,16 @@ def test_separate_clusters_of_targets_are_the_reason(association):
     assert mixed["random sets rejected"].mean() < apart["random sets rejected"].mean()
 
 
+def test_what_study_1_says_of_random_words_is_what_the_chapter_on_texts_finds(association):
+    shares = association["random sets rejected"].agg(["min", "median", "max"])
+    low, middle, high = (round(100 * share) for share in shares)
+    said = f"significant in {low} to {high}% of draws, by test, median {middle}%"
+    assert said in words_of("notebooks/study1_grounded")
+    deck = (ROOT / "book" / "slides" / "study1_grounded.md").read_text(encoding="utf-8")
+    assert f"{low} to {high}%" in deck
+    assert f"{low} to {high} per cent of cases" in deck
+
+
 SPLIT = ("DB-competent", "DB-likeable", "occupation")
 """Tests with targets for gender, and for race: names of men and women on either side."""
 
@@ -866,6 +876,20 @@ def test_of_models_without_bias_the_exchange_of_words_rejects_few(site):
     null = shown(page, "Effects where nothing is planted; rms")
     assert (null["mean |d|"].astype(float) > 0.5).all()
     assert (null["rms d"].astype(float) > null["rms d, words dealt by chance"].astype(float)).all()
+
+
+def test_without_bias_the_paper_s_test_is_significant_in_one_in_four_and_oftener_in_experiment_2(
+    site,
+):
+    """What the first screen of study 1 says of false alarms."""
+    page = "notebooks/planted_study1_grounded"
+    table = shown(page, "rejections of models without bias, with both intervals")
+    own = table["test"].isin(
+        ["permutation: every text with an image", "permutation: the paper's own"]
+    )
+    rows = table[own & (table["level"] == "word")].set_index("experiment")["%"].astype(float)
+    assert rows["1"] == pytest.approx(25, abs=5)
+    assert rows["2"] > rows["1"] + 5
 
 
 def test_both_nulls_find_the_planted_bias_in_nearly_all_tests(site):

@@ -50,6 +50,55 @@ def mean_size(experiment):
     return f"{sizes.abs().mean():.2f}"
 
 
+def mean_effect(experiment, test=None):
+    rows = published.table("ross2021", {1: 3, 2: 4}[experiment])
+    return f"{rows[rows['test'] == (test or rows['test'])]['effect_size'].mean():.2f}"
+
+
+def both_experiments():
+    """Effects of Experiments 1 and 2, but for C8, which both tables print alike."""
+    first, second = (
+        published.table("ross2021", number)
+        .query("test != 'C8'")
+        .set_index(["test", "level", "model"])["effect_size"]
+        for number in (3, 4)
+    )
+    assert first.notna().all()
+    return first, second.loc[first.index]
+
+
+def moved():
+    """Results with both experiments, those that move by more than a half, changes of sign."""
+    first, second = both_experiments()
+    return len(first), int(((second - first).abs() > 0.5).sum()), int((first * second < 0).sum())
+
+
+def mean_move():
+    first, second = both_experiments()
+    return f"{(second - first).abs().mean():.2f}"
+
+
+def falls_far():
+    """The means of the one test that falls by more than two tenths."""
+    first, second = (each.groupby("test").mean() for each in both_experiments())
+    (test,) = first.index[second - first < -0.2]
+    assert test == "occupation-gender"
+    return mean_effect(1, test), mean_effect(2, test)
+
+
+def in_domain():
+    """How large effects of two tests are in domain, in Experiments 1 and 2, beside Google's."""
+    found = []
+    for experiment, number in ((1, 3), (2, 4)):
+        there = published.table("ross2021", 6)
+        there = there[there["experiment"] == experiment]
+        google = published.table("ross2021", number)
+        google = google[google["test"].isin(there["test"])]
+        sizes = [each["effect_size"].abs().mean() for each in (there, google)]
+        found.append("smaller" if sizes[0] < sizes[1] else "larger")
+    return tuple(found)
+
+
 def images(source):
     return int(cells("ross2021", 1, "images", source=source).sum())
 
@@ -71,6 +120,13 @@ def hidden(level):
     return int(rows["significant"].sum()), int(rows["total"].sum())
 
 
+def nothing_hidden():
+    """Tests of the same three models, significant in Experiment 1 or 2, by word or sentence."""
+    rows = published.table("ross2021", 7).query("experiment < 3 and level != 'C'")
+    rows = rows[rows["model_inferred"] != "VisualBERT"]
+    return tuple(sorted(set(rows.groupby(["experiment", "level"])["significant"].sum())))
+
+
 def probability(entity, image):
     return f"{one('srinivasan2021', 3, 'probability', entity=entity, image=image):g}"
 
@@ -86,6 +142,16 @@ def beside_guessing(side):
     guess = float(vlbs("RAM"))
     above, below = rows["low"] > guess, rows["high"] < guess
     return listed(rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"])
+
+
+def claim_links(page, paper, **words):
+    """Counts of claims in the words of links to these claims; "_" stands for a space."""
+    addresses = {name: name.replace("_", "-") for name in words}
+    counts = {name: answers(paper).get(name.replace("_", " "), 0) for name in words}
+    return [
+        (f"[{text}]({page}#{paper}-{addresses[name]})", (counts[name],))
+        for name, text in words.items()
+    ]
 
 
 def gender_leads(most=None):
@@ -122,6 +188,18 @@ def conduct(group):
 ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
 CLAIMS = "checked {} claims of the paper [against its own tables](what_holds_up.ipynb): "
 CHECKED = CLAIMS + "{} follow, {} follow in part"
+
+
+HOLDS_UP = "what_holds_up.ipynb"
+JUDGED = {
+    "claims": "{} claims",
+    "follows": "{} follow",
+    "in_part": "{} follow in part",
+    "does_not_follow": "{} do not",
+    "cannot_be_said": "{}",
+}
+"""What a study says of its claims."""
+
 TYPED = {
     "book/index.md": [
         ("{} of {} tests", (significant(1), significant(1, "total"))),
@@ -178,12 +256,19 @@ TYPED = {
         ("guesses does for {}%", (vlbs("RAM"),)),
     ],
     "notebooks/study1_grounded.ipynb": [
-        ("{} of {} tests are significant, where", (significant(1), significant(1, "total"))),
-        ("{} of {} tests are significant, and", (significant(2), significant(2, "total"))),
-        ("{} against {}", (mean_size(2), mean_size(1))),
-        ("hide the words, and {} of {} tests", hidden("T")),
-        ("hide the people, and {} of {} are", hidden("I")),
-        (CHECKED + ", {} do not, and of {} nothing", share("ross2021", *ALL)),
+        ("{} of {} tests are significant. Chance", (significant(1), significant(1, "total"))),
+        ("own members {} tests are significant, though", (significant(2),)),
+        ("mean effect is {} against {},", (mean_effect(2), mean_effect(1))),
+        ("its mean size {} against {}.", (mean_size(2), mean_size(1))),
+        ("Of {} results {} move by more than 0.5, and {} change sign", moved()),
+        ("Hide the words, and {} of {} tests", hidden("T")),
+        ("({} on three models)", (hidden("T")[1] // 3,)),
+        ("hide the people, and {} are;", hidden("I")[:1]),
+        ("hide nothing, and {} or {} are", nothing_hidden()),
+        *claim_links(HOLDS_UP, "ross2021", **JUDGED),
+        ("Results move by {} on average.", (mean_move(),)),
+        ("which this chapter follows, from {} to {}.", falls_far()),
+        ("{} effects than on Google's in Experiment 1, and {} ones in", in_domain()),
         ("none of its {} printed", (len(reproduction.printed("ross2021")),)),
         ("tests only, {} and {} images", (images("coco"), images("conceptual_captions"))),
         ("Google Images for {:,} more", (images("google"),)),
@@ -217,10 +302,19 @@ TYPED = {
     ],
     "notebooks/study3_clip_audit.ipynb": [
         ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
+        (
+            "Indian faces, {}, *oriental* with East Asian ones, {}, and *jewish* with Middle "
+            "Eastern ones, {}.",
+            (
+                casc(13, "hindu", "Indian"),
+                casc(16, "oriental", "East Asian"),
+                casc(13, "jewish", "Middle Eastern"),
+            ),
+        ),
         ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
         ("with men, {}.", (casc(4, "miner", "Male"),)),
         ("a pronoun, {}% have", (one("hamidieh2023", 1, "female", word="nurse"),)),
-        ("*extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
+        ("*Extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
         ("labelled Indian get *illiterate*, {},", (casc(17, "illiterate", "Indian"),)),
         ("Hispanic *undocumented*, {}.", (casc(17, "undocumented", "Latino/Hispanic"),)),
         ("only {}% of those with *CEO*", (one("hamidieh2023", 1, "female", word="ceo"),)),
@@ -233,7 +327,7 @@ TYPED = {
             (conduct("Black"), conduct("Latino/Hispanic")),
         ),
         ("For East Asian ones it is {}.", (conduct("East Asian"),)),
-        (CHECKED + ", {} do not, and of {} nothing", share("hamidieh2023", *ALL)),
+        *claim_links(HOLDS_UP, "hamidieh2023", **JUDGED),
         ("none of its {} printed", (len(reproduction.printed("hamidieh2023")),)),
         ("*Rowdy*, {}, is second", (casc(3, "rowdy", "Male"),)),
         ("*nurturing*, {}, is in", (casc(3, "nurturing", "Female"),)),
@@ -276,7 +370,12 @@ TYPED = {
         ("there is bias: {} of {} tests", (significant(1), significant(1, "total"))),
         ("hardly help: {} of {}", (significant(2), significant(2, "total"))),
         ("with words hidden {} of {}", hidden("T")),
-        ("with people hidden {} of {}", hidden("I")),
+        ("with people hidden {},", hidden("I")[:1]),
+        ("with nothing hidden {} or {}", nothing_hidden()),
+        ("of {0} results {2} change sign, and {1} move by more than 0.5.", moved()),
+        ("the mean effect is {} and not {}.", (mean_effect(2), mean_effect(1))),
+        ("{} tests are significant before, {} after", (significant(1), significant(2))),
+        ("our lawyer: from {} to {}.", falls_far()),
         ("Yes; {} of {} effects go", towards_the_stereotype()),
         (
             "Of {} claims that we checked {} follow, {} follow in part, {} do not, "
@@ -285,6 +384,16 @@ TYPED = {
         ),
     ],
     "book/slides/study3_clip_audit.md": [
+        ("than to all others, {}, and does", (casc(18, "terrorist", "Middle Eastern"),)),
+        (
+            "“hindu” has {} for faces labelled Indian, “oriental” {} for East Asian and “jewish” "
+            "{} for Middle Eastern ones",
+            (
+                casc(13, "hindu", "Indian"),
+                casc(16, "oriental", "East Asian"),
+                casc(13, "jewish", "Middle Eastern"),
+            ),
+        ),
         ("| East Asian | {} |", (conduct("East Asian"),)),
         ("| Black | {} |", (conduct("Black"),)),
         ("| Latino or Hispanic | {} |", (conduct("Latino/Hispanic"),)),
@@ -331,6 +440,12 @@ WHOLE = {
 """Chapters and decks of which every number is compared; and what else is there: sections, levels
 and numbers that are made up."""
 
+MEASURED = {
+    "notebooks/study1_grounded.ipynb": {"16%", "27%"},
+    "book/slides/study1_grounded.md": {"27%"},
+}
+"""What the built site says of a run; ``test_site`` compares it."""
+
 BOXES = re.compile(r"(?s)(`{3,}|:{3,}).*?\n\1|\$[^$]*\$")
 """Exercises, cards, boxes to open and formulas."""
 
@@ -368,4 +483,5 @@ def test_no_other_decimal_is_typed(page):
     if page in WHOLE:
         text = BOXES.sub("", text)
     found = re.findall(r"(?<![A-Z])\d*\.\d+|\d+%", text)
-    assert [each for each in found if each not in WHOLE.get(page, ())] == []
+    others = WHOLE.get(page, set()) | MEASURED.get(page, set())
+    assert [each for each in found if each not in others] == []
