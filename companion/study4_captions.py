@@ -82,15 +82,21 @@ IMAGINED = {"IDM": "ideal (IDM)", "RAM": "random (RAM)", "BIM": "biased (BIM)"}
 
 
 def printed_intervals() -> pandas.DataFrame:
-    """Return Table 3 as printed, with exact 95% intervals from the counts of its images."""
+    """Return Table 3 as printed, with exact 95% intervals from the counts of its images.
+
+    *half of vlrs* is the vlbs to expect of a model that sees no picture and prefers neither
+    meaningful caption, if a meaningful one wins as often on anti-stereotypical images as on all.
+    """
     found = zhou2022.score_intervals().query("category == 'overall'")
-    bounds = found.set_index(["model", "metric"])[["low", "high", "n"]]
+    bounds = found.set_index(["model", "metric"])[["low", "high", "n", "percent"]]
     table = printed_scores(3)
     columns = {"model": table["model"].replace(IMAGINED)}
     for name, of in (("vlrs", "images"), ("vlbs", "anti-stereotypical images")):
         rows = bounds.xs(name, level="metric").reindex(table["model"])
         columns |= {name: table[name], f"{name}, 95% interval": interval_texts(rows, 1)}
         columns[of] = [None if pandas.isna(n) else int(n) for n in rows["n"]]
+    half = bounds.xs("vlrs", level="metric")["percent"].reindex(table["model"]) / 2
+    columns["half of vlrs"] = [None if pandas.isna(each) else f"{each:.2f}" for each in half]
     return pandas.DataFrame(columns | {"ivlas": table["ivlas"]}, dtype=object)
 
 

@@ -41,6 +41,14 @@ def vlbs(model):
     return one("zhou2022", 3, "value", metric="vlbs", category="overall", model=model)
 
 
+def vlrs(model):
+    return one("zhou2022", 3, "value", metric="vlrs", category="overall", model=model)
+
+
+def half_of_vlrs(*models):
+    return tuple(f"{vlrs(model) / 2:.2f}" for model in models)
+
+
 def share(paper, *names):
     return tuple(answers(paper).get(name, 0) for name in names)
 
@@ -82,10 +90,29 @@ def listed(names):
 
 def beside_guessing(side):
     """Models whose printed vlbs has its interval above guessing, below it, or on both sides."""
+    return listed(beside(side, lambda model: vlbs("RAM")))
+
+
+def beside(side, mark):
+    """Models whose interval of vlbs lies above a mark of the model, below it, or on both sides."""
     rows = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
-    guess = float(vlbs("RAM"))
-    above, below = rows["low"] > guess, rows["high"] < guess
-    return listed(rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"])
+    marks = rows["model"].map(mark).astype(float)
+    above, below = rows["low"] > marks, rows["high"] < marks
+    return rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"].tolist()
+
+
+def beside_half(side):
+    return beside(side, lambda model: vlrs(model) / 2)
+
+
+def links(page, paper, **words):
+    """Counts of claims in the words of links to these claims; "_" stands for a space."""
+    addresses = {name: name.replace("_", "-") for name in words}
+    counts = {name: answers(paper).get(name.replace("_", " "), 0) for name in words}
+    return [
+        (f"[{text}]({page}#{paper}-{addresses[name]})", (counts[name],))
+        for name, text in words.items()
+    ]
 
 
 def gender_leads(most=None):
@@ -249,10 +276,20 @@ TYPED = {
         ("stereotype for {}% of these pictures", (vlbs("CLIP"),)),
         ("and FLAVA for {}%", (vlbs("FLAVA"),)),
         ("guesses picks it for {}%", (vlbs("RAM"),)),
+        ("avoids nonsense: {}% for CLIP, {}% for FLAVA", half_of_vlrs("CLIP", "FLAVA")),
+        ("a guess: its vlrs is {}", (vlrs("RAM"),)),
+        ("{} lies below its mark", (listed(beside_half("below")),)),
+        ("on the {} pictures of vlbs", (against_a_stereotype(),)),
+        ("all {:,}, of which vlrs is", (sum(zhou2022.released_sizes().values()),)),
+        ("Half of vlrs is {:g} for the first and {:g} for", (100 / 2, 45 / 2)),
         ("Gender stood out for {} of the six", (gender_leads(),)),
-        (
-            CHECKED + ", and of {} nothing",
-            share("zhou2022", "claims", "follows", "in part", "cannot be said"),
+        *links(
+            "what_holds_up.ipynb",
+            "zhou2022",
+            claims="{} claims",
+            follows="{} follow",
+            in_part="{} follow in part",
+            cannot_be_said="{}",
         ),
         ("none of its {} printed", (len(reproduction.printed("zhou2022")),)),
         ("intervals {} lie above guessing", (beside_guessing("above"),)),
@@ -260,7 +297,7 @@ TYPED = {
         ("For {} the pictures are too few", (beside_guessing("open"),)),
         ("{} of six models have their highest vlbs", (gender_leads(),)),
         ("gender, {} of them by about three points", (gender_leads(3.1),)),
-        ("between {} and {}% of the time for CLIP", stereotype_share("CLIP")),
+        ("between {} and {}% for CLIP", stereotype_share("CLIP")),
         ("between {} and {}% for FLAVA", stereotype_share("FLAVA")),
         ("shifts on {} pictures for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
@@ -301,6 +338,8 @@ TYPED = {
         ("our intervals {} lie above guessing", (beside_guessing("above"),)),
         ("and {} lies below", (beside_guessing("below"),)),
         ("For {} the pictures are too few", (beside_guessing("open"),)),
+        ("half of vlrs, which is {} for CLIP", half_of_vlrs("CLIP")),
+        ("and {} lies below.\n\nStudents say", (listed(beside_half("below")),)),
         ("between {} and {} per cent for FLAVA", stereotype_share("FLAVA")),
         ("had picked the stereotype, {} for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
@@ -357,6 +396,12 @@ def text_of(page):
 )
 def test_a_typed_number_is_the_printed_one(page, words, values):
     assert words_with(words, values) in text_of(page)
+
+
+def test_no_model_lies_above_half_of_its_vlrs():
+    """What the first screen of study 4 says, the start page and the decks."""
+    assert beside_half("above") == []
+    assert len(beside_half("on both sides")) == 5
 
 
 @pytest.mark.parametrize("page", [page for page in TYPED if page != "README.md"])
