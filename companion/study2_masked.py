@@ -122,8 +122,10 @@ def printed_probabilities() -> pandas.DataFrame:
 def printed_figure():
     """Draw the four probabilities of the paper's Table 3 beside what each picture shows."""
     rows = printed_probabilities()
-    figure, axes = subplots(len(rows), 2, height=2.8, width=4.3, width_ratios=[1, 3])
+    figure, axes = subplots(len(rows), 2, height=3.2, width=3.4, width_ratios=[1, 3])
     figure.set_facecolor("white")
+    message = "What is not there gets more,\nonce clearly and once barely"
+    figure.suptitle(message, x=0.02, ha="left", fontsize=11)
     for row, (left, right) in zip(rows.to_dict("records"), axes, strict=True):
         left.imshow(emoji_on_white(EMOJI[row["shown"]]), interpolation="lanczos")
         left.axis("off")
@@ -134,8 +136,8 @@ def printed_figure():
         )
         bars[1].set(hatch="//", facecolor="0.75")
         for at, value in enumerate(values):
-            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=9.5)
-        right.set(xlim=(0, 0.62), xticks=(0, 0.25, 0.5))
+            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=10)
+        right.set(xlim=(0, 0.7), xticks=(0, 0.25, 0.5))
         right.invert_yaxis()
     axes[-1, 1].set_xlabel("probability that VL-BERT gives", fontsize=10)
     return figure
