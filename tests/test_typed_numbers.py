@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+import pandas
 import pytest
 
 from biaslib import published, reproduction
@@ -91,10 +92,10 @@ def listed(names):
 
 def beside_guessing(side):
     """Models whose printed vlbs has its interval above guessing, below it, or on both sides."""
-    return listed(beside(side, lambda model: vlbs("RAM")))
+    return listed(models_beside(side, lambda model: vlbs("RAM")))
 
 
-def beside(side, mark):
+def models_beside(side, mark):
     """Models whose interval of vlbs lies above a mark of the model, below it, or on both sides."""
     rows = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
     marks = rows["model"].map(mark).astype(float)
@@ -103,7 +104,7 @@ def beside(side, mark):
 
 
 def beside_half(side):
-    return beside(side, lambda model: vlrs(model) / 2)
+    return models_beside(side, lambda model: vlrs(model) / 2)
 
 
 def links(page, paper, **words):
@@ -143,6 +144,15 @@ def casc(table, word, group):
     return f"{one('hamidieh2023', table, 'casc', word=word, group=group):.2f}"
 
 
+def by_race(place):
+    """The word at a place among those printed by race, highest C-ASC first, and its group."""
+    rows = pandas.concat(published.table("hamidieh2023", number) for number in range(7, 19))
+    assert (rows["facet"] == "race").all()
+    rows = rows.sort_values("casc", ascending=False).drop_duplicates("word")
+    row = rows.iloc[place]
+    return row["word"], f"{row['casc']:.2f}", row["group"]
+
+
 def conduct(group):
     return f"{cells('hamidieh2023', 12, 'casc', group=group).mean():.3f}"
 
@@ -160,60 +170,68 @@ def once_in_more_than(probability):
 ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
 CLAIMS = "checked {} claims of the paper [against its own tables](what_holds_up.ipynb): "
 CHECKED = CLAIMS + "{} follow, {} follow in part"
+ENTITIES = ("briefcase", "purse")
+HOLDS = "../notebooks/what_holds_up.ipynb"
+COUNTED = {
+    "ross2021": {
+        "claims": "{} claims",
+        "follows": "{} follow",
+        "in_part": "{} in part",
+        "does_not_follow": "{} do not",
+    },
+    "srinivasan2021": {
+        "claims": "{} claims",
+        "in_part": "{} follow in part",
+        "cannot_be_said": "{}",
+    },
+    "zhou2022": {"claims": "{} claims", "follows": "{} follow", "in_part": "{} in part"},
+}
+COUNTED["hamidieh2023"] = COUNTED["ross2021"]
+"""What the start page says of the claims."""
+
+FIRST = [
+    ("{} of {} tests", (significant(1), significant(1, "total"))),
+    ("{} with pictures of the", (significant(2),)),
+    (
+        "*{}*, {} ({}), *{}*, {}, and *{}*, {} ({})",
+        by_race(1) + by_race(2)[:2] + by_race(3),
+    ),
+]
+"""Of the start page and the README."""
+
 TYPED = {
     "book/index.md": [
-        ("{} of {} tests", (significant(1), significant(1, "total"))),
-        ("and {} with pictures", (significant(2),)),
-        (
-            "*briefcase* {} and",
-            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
-        ),
-        ("*purse* {}.", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
-        (
-            "{} standard deviations",
-            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
-        ),
-        ("*maid* {} nearer", (one("hamidieh2023", 4, "casc", word="maid", group="Female"),)),
-        ("FLAVA does for {}%", (vlbs("FLAVA"),)),
-        ("CLIP for {}%", (vlbs("CLIP"),)),
-        ("A guess does for {}%", (vlbs("RAM"),)),
-        *(
-            (text, tuple(answers(paper)[name] for name in names))
-            for paper, text, names in (
-                (
-                    "ross2021",
-                    "Of {} claims {} follow, {} in part, and {} do not",
-                    ("claims", "follows", "in part", "does not follow"),
-                ),
-                ("srinivasan2021", "Of {} claims {} follow in part", ("claims", "in part")),
-                (
-                    "hamidieh2023",
-                    "Of {} claims {} follow, {} in part, and {} do not",
-                    ("claims", "follows", "in part", "does not follow"),
-                ),
-                (
-                    "zhou2022",
-                    "Of {} claims {} follow and {} in part",
-                    ("claims", "follows", "in part"),
-                ),
-            )
-        ),
+        *FIRST,
+        ("*briefcase* {} where *purse*", (probability("briefcase", 1),)),
+        ("gets {}, and", (probability("purse", 1),)),
+        ("*purse* {} where", (probability("purse", 2),)),
+        ("*briefcase* gets {}. They", (probability("briefcase", 2),)),
+        ("*{}* stands first, {} standard deviations nearer to faces labelled {}", by_race(0)),
+        ("*maid* and *nurse*, {}, lie", (casc(4, "maid", "Female"),)),
+        ("*maid* and *nurse*, {}, lie", (casc(4, "nurse", "Female"),)),
+        ("CLIP does for {}% of the pictures and", (vlbs("CLIP"),)),
+        ("FLAVA for {}%.", (vlbs("FLAVA"),)),
+        ("A guess does for {}%.", (vlbs("RAM"),)),
+        ("takes no side, does for {}% and {}%.", half_of_vlrs("CLIP", "FLAVA")),
+        *(row for paper, words in COUNTED.items() for row in links(HOLDS, paper, **words)),
     ],
     "README.md": [
-        ("{} of {} tests", (significant(1), significant(1, "total"))),
-        ("and {} with pictures", (significant(2),)),
+        *FIRST,
         (
-            "*briefcase* gets {} and",
-            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
+            "*briefcase* gets {} where *purse* gets {}, and *purse* {} where *briefcase* gets {}.",
+            (
+                *(probability(each, 1) for each in ENTITIES),
+                *(probability(each, 2) for each in ENTITIES[::-1]),
+            ),
         ),
-        ("*purse* {}", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
         (
-            "{} standard deviations",
-            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
+            "*{}* has the highest score, {} standard deviations nearer to faces labelled {};",
+            by_race(0),
         ),
         ("FLAVA does for {}%", (vlbs("FLAVA"),)),
         ("CLIP for {}%", (vlbs("CLIP"),)),
         ("guesses does for {}%", (vlbs("RAM"),)),
+        ("takes no side does for {}% and {}%", half_of_vlrs("FLAVA", "CLIP")),
     ],
     "notebooks/study1_grounded.ipynb": [
         ("{} of {} tests are significant, where", (significant(1), significant(1, "total"))),
@@ -385,6 +403,9 @@ WHOLE = {
 """Chapters and decks of which every number is compared; and what else is there: sections, levels
 and numbers that are made up."""
 
+MEASURED = {"book/index.md": {"16%", "27%"}}
+"""What the built site says of a run; ``test_site`` compares it."""
+
 BOXES = re.compile(r"(?s)(`{3,}|:{3,}).*?\n\1|\$[^$]*\$")
 """Exercises, cards, boxes to open and formulas."""
 
@@ -432,4 +453,5 @@ def test_no_other_decimal_is_typed(page):
     if page in WHOLE:
         text = BOXES.sub("", text)
     found = re.findall(r"(?<![A-Z])\d*\.\d+|\d+%", text)
-    assert [each for each in found if each not in WHOLE.get(page, ())] == []
+    others = WHOLE.get(page, set()) | MEASURED.get(page, set())
+    assert [each for each in found if each not in others] == []
