@@ -107,7 +107,7 @@ def beside_half(side):
     return models_beside(side, lambda model: vlrs(model) / 2)
 
 
-def links(page, paper, **words):
+def claim_links(page, paper, **words):
     """Counts of claims in the words of links to these claims; "_" stands for a space."""
     addresses = {name: name.replace("_", "-") for name in words}
     counts = {name: answers(paper).get(name.replace("_", " "), 0) for name in words}
@@ -213,7 +213,7 @@ TYPED = {
         ("FLAVA for {}%.", (vlbs("FLAVA"),)),
         ("A guess does for {}%.", (vlbs("RAM"),)),
         ("takes no side, does for {}% and {}%.", half_of_vlrs("CLIP", "FLAVA")),
-        *(row for paper, words in COUNTED.items() for row in links(HOLDS, paper, **words)),
+        *(row for paper, words in COUNTED.items() for row in claim_links(HOLDS, paper, **words)),
     ],
     "README.md": [
         *FIRST,
@@ -256,7 +256,7 @@ TYPED = {
         ("surer of {}, with a man", (masked.stated_entities("S_V", "women"),)),
         ("with a man of {}.", (masked.stated_entities("S_V", "men"),)),
         ("as unevenly more than once in {} times", (once_in_more_than(2 * coins(5, 6)),)),
-        *links(
+        *claim_links(
             "what_holds_up.ipynb",
             "srinivasan2021",
             claims="{} claims",
@@ -316,7 +316,7 @@ TYPED = {
         ("as on the {:,} of vlrs", (sum(zhou2022.released_sizes().values()),)),
         ("Half of vlrs is {:g} for the first and {:g} for", (100 / 2, 45 / 2)),
         ("Gender stood out for {} of the six", (gender_leads(),)),
-        *links(
+        *claim_links(
             "what_holds_up.ipynb",
             "zhou2022",
             claims="{} claims",
