@@ -309,7 +309,7 @@ TYPED = {
         ("stereotype for {}% of these pictures", (vlbs("CLIP"),)),
         ("and FLAVA for {}%", (vlbs("FLAVA"),)),
         ("guesses picks it for {}%", (vlbs("RAM"),)),
-        ("avoids nonsense: {}% for CLIP, {}% for FLAVA", half_of_vlrs("CLIP", "FLAVA")),
+        ("nonsense that is {}%, with FLAVA's {}%.", half_of_vlrs("CLIP", "FLAVA")),
         ("a guess: its vlrs is {}", (vlrs("RAM"),)),
         ("{} lies below its mark", (listed(beside_half("below")),)),
         ("on the {} pictures of vlbs", (against_a_stereotype(),)),
