@@ -771,6 +771,24 @@ def test_random_attributes_are_called_significant_far_too_often(association):
     assert both == pytest.approx(0.32, abs=0.06)
 
 
+@pytest.mark.parametrize("page", ["book/index.md", "README.md"])
+def test_first_pages_quote_how_often_random_attributes_are_significant(page, association):
+    shares = 100 * association["random sets rejected"]
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    quoted = re.search(r"in (\d+) to (\d+)% of draws, by test, median (\d+)%", text).groups()
+    measured = [shares.min(), shares.max(), shares.median()]
+    assert list(map(int, quoted)) == pytest.approx(measured, abs=1)
+
+
+def test_the_start_page_quotes_how_many_signs_by_race_are_found(site):
+    table = shown("notebooks/planted_study1_grounded", "Planted sign at dose 3, by level")
+    cells = table.loc[table["group"] == "race", "word"]
+    right, of = cells.str.extract(r"^(\d+) of (\d+)").astype(int).to_numpy().T
+    text = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
+    said = f"in {right.min()} to {right.max()} cases of {of[0]}, where guessing gives {of[0] // 2}"
+    assert said in text
+
+
 def test_separate_clusters_of_targets_are_the_reason(association):
     mixed, apart = (
         association.loc[[f"{name}-{group}" for name in SPLIT]] for group in ("race", "gender")

@@ -1,9 +1,11 @@
 """Numbers of the papers that are typed into a page are those of the carried tables."""
 
 import json
+import math
 import re
 from pathlib import Path
 
+import pandas
 import pytest
 
 from biaslib import published, reproduction
@@ -39,6 +41,14 @@ def answers(paper):
 
 def vlbs(model):
     return one("zhou2022", 3, "value", metric="vlbs", category="overall", model=model)
+
+
+def vlrs(model):
+    return one("zhou2022", 3, "value", metric="vlrs", category="overall", model=model)
+
+
+def half_of_vlrs(*models):
+    return tuple(f"{vlrs(model) / 2:.2f}" for model in models)
 
 
 def share(paper, *names):
@@ -138,10 +148,19 @@ def listed(names):
 
 def beside_guessing(side):
     """Models whose printed vlbs has its interval above guessing, below it, or on both sides."""
+    return listed(models_beside(side, lambda model: vlbs("RAM")))
+
+
+def models_beside(side, mark):
+    """Models whose interval of vlbs lies above a mark of the model, below it, or on both sides."""
     rows = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
-    guess = float(vlbs("RAM"))
-    above, below = rows["low"] > guess, rows["high"] < guess
-    return listed(rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"])
+    marks = rows["model"].map(mark).astype(float)
+    above, below = rows["low"] > marks, rows["high"] < marks
+    return rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"].tolist()
+
+
+def beside_half(side):
+    return models_beside(side, lambda model: vlrs(model) / 2)
 
 
 def claim_links(page, paper, **words):
@@ -181,15 +200,32 @@ def casc(table, word, group):
     return f"{one('hamidieh2023', table, 'casc', word=word, group=group):.2f}"
 
 
+def by_race(place):
+    """The word at a place among those printed by race, highest C-ASC first, and its group."""
+    rows = pandas.concat(published.table("hamidieh2023", number) for number in range(7, 19))
+    assert (rows["facet"] == "race").all()
+    rows = rows.sort_values("casc", ascending=False).drop_duplicates("word")
+    row = rows.iloc[place]
+    return row["word"], f"{row['casc']:.2f}", row["group"]
+
+
 def conduct(group):
     return f"{cells('hamidieh2023', 12, 'casc', group=group).mean():.3f}"
+
+
+def coins(least, n):
+    """The probability that at least so many of n coins show one given side."""
+    return sum(math.comb(n, heads) for heads in range(least, n + 1)) / 2**n
+
+
+def once_in_more_than(probability):
+    """Of "more than once in five times", the word five."""
+    return ["", "one", "two", "three", "four", "five", "six"][math.floor(1 / probability) + 1]
 
 
 ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
 CLAIMS = "checked {} claims of the paper [against its own tables](what_holds_up.ipynb): "
 CHECKED = CLAIMS + "{} follow, {} follow in part"
-
-
 HOLDS_UP = "what_holds_up.ipynb"
 JUDGED = {
     "claims": "{} claims",
@@ -200,60 +236,68 @@ JUDGED = {
 }
 """What a study says of its claims."""
 
+ENTITIES = ("briefcase", "purse")
+HOLDS = "../notebooks/what_holds_up.ipynb"
+COUNTED = {
+    "ross2021": {
+        "claims": "{} claims",
+        "follows": "{} follow",
+        "in_part": "{} in part",
+        "does_not_follow": "{} do not",
+    },
+    "srinivasan2021": {
+        "claims": "{} claims",
+        "in_part": "{} follow in part",
+        "cannot_be_said": "{}",
+    },
+    "zhou2022": {"claims": "{} claims", "follows": "{} follow", "in_part": "{} in part"},
+}
+COUNTED["hamidieh2023"] = COUNTED["ross2021"]
+"""What the start page says of the claims."""
+
+FIRST = [
+    ("{} of {} tests", (significant(1), significant(1, "total"))),
+    ("{} with pictures of the", (significant(2),)),
+    (
+        "*{}*, {} ({}), *{}*, {}, and *{}*, {} ({})",
+        by_race(1) + by_race(2)[:2] + by_race(3),
+    ),
+]
+"""Of the start page and the README."""
+
 TYPED = {
     "book/index.md": [
-        ("{} of {} tests", (significant(1), significant(1, "total"))),
-        ("and {} with pictures", (significant(2),)),
-        (
-            "*briefcase* {} and",
-            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
-        ),
-        ("*purse* {}.", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
-        (
-            "{} standard deviations",
-            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
-        ),
-        ("*maid* {} nearer", (one("hamidieh2023", 4, "casc", word="maid", group="Female"),)),
-        ("FLAVA does for {}%", (vlbs("FLAVA"),)),
-        ("CLIP for {}%", (vlbs("CLIP"),)),
-        ("A guess does for {}%", (vlbs("RAM"),)),
-        *(
-            (text, tuple(answers(paper)[name] for name in names))
-            for paper, text, names in (
-                (
-                    "ross2021",
-                    "Of {} claims {} follow, {} in part, and {} do not",
-                    ("claims", "follows", "in part", "does not follow"),
-                ),
-                ("srinivasan2021", "Of {} claims {} follow in part", ("claims", "in part")),
-                (
-                    "hamidieh2023",
-                    "Of {} claims {} follow, {} in part, and {} do not",
-                    ("claims", "follows", "in part", "does not follow"),
-                ),
-                (
-                    "zhou2022",
-                    "Of {} claims {} follow and {} in part",
-                    ("claims", "follows", "in part"),
-                ),
-            )
-        ),
+        *FIRST,
+        ("*briefcase* {} where *purse*", (probability("briefcase", 1),)),
+        ("gets {}, and", (probability("purse", 1),)),
+        ("*purse* {} where", (probability("purse", 2),)),
+        ("*briefcase* gets {}. They", (probability("briefcase", 2),)),
+        ("*{}* stands first, {} standard deviations nearer to faces labelled {}", by_race(0)),
+        ("*maid* and *nurse*, {}, lie", (casc(4, "maid", "Female"),)),
+        ("*maid* and *nurse*, {}, lie", (casc(4, "nurse", "Female"),)),
+        ("CLIP does for {}% of the pictures and", (vlbs("CLIP"),)),
+        ("FLAVA for {}%.", (vlbs("FLAVA"),)),
+        ("A guess does for {}%.", (vlbs("RAM"),)),
+        ("takes no side, does for {}% and {}%.", half_of_vlrs("CLIP", "FLAVA")),
+        *(row for paper, words in COUNTED.items() for row in claim_links(HOLDS, paper, **words)),
     ],
     "README.md": [
-        ("{} of {} tests", (significant(1), significant(1, "total"))),
-        ("and {} with pictures", (significant(2),)),
+        *FIRST,
         (
-            "*briefcase* gets {} and",
-            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
+            "*briefcase* gets {} where *purse* gets {}, and *purse* {} where *briefcase* gets {}.",
+            (
+                *(probability(each, 1) for each in ENTITIES),
+                *(probability(each, 2) for each in ENTITIES[::-1]),
+            ),
         ),
-        ("*purse* {}", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
         (
-            "{} standard deviations",
-            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
+            "*{}* has the highest score, {} standard deviations nearer to faces labelled {};",
+            by_race(0),
         ),
         ("FLAVA does for {}%", (vlbs("FLAVA"),)),
         ("CLIP for {}%", (vlbs("CLIP"),)),
         ("guesses does for {}%", (vlbs("RAM"),)),
+        ("takes no side does for {}% and {}%", half_of_vlrs("FLAVA", "CLIP")),
     ],
     "notebooks/study1_grounded.ipynb": [
         ("{} of {} tests are significant. Chance", (significant(1), significant(1, "total"))),
@@ -284,9 +328,13 @@ TYPED = {
         ("five of six things towards men: {}.", (masked.stated_entities("S_PT", "men"),)),
         ("surer of {}, with a man", (masked.stated_entities("S_V", "women"),)),
         ("with a man of {}.", (masked.stated_entities("S_V", "men"),)),
-        (
-            CLAIMS + "{} follow in part, and of {} nothing",
-            share("srinivasan2021", "claims", "in part", "cannot be said"),
+        ("as unevenly more than once in {} times", (once_in_more_than(2 * coins(5, 6)),)),
+        *claim_links(
+            "what_holds_up.ipynb",
+            "srinivasan2021",
+            claims="{} claims",
+            in_part="{} follow in part",
+            cannot_be_said="{}",
         ),
         ("none of its {} printed", (len(reproduction.printed("srinivasan2021")),)),
     ],
@@ -343,10 +391,20 @@ TYPED = {
         ("stereotype for {}% of these pictures", (vlbs("CLIP"),)),
         ("and FLAVA for {}%", (vlbs("FLAVA"),)),
         ("guesses picks it for {}%", (vlbs("RAM"),)),
+        ("nonsense that is {}%, with FLAVA's {}%.", half_of_vlrs("CLIP", "FLAVA")),
+        ("a guess: its vlrs is {}", (vlrs("RAM"),)),
+        ("{} lies below its mark", (listed(beside_half("below")),)),
+        ("on the {} pictures of vlbs", (against_a_stereotype(),)),
+        ("as on the {:,} of vlrs", (sum(zhou2022.released_sizes().values()),)),
+        ("Half of vlrs is {:g} for the first and {:g} for", (100 / 2, 45 / 2)),
         ("Gender stood out for {} of the six", (gender_leads(),)),
-        (
-            CHECKED + ", and of {} nothing",
-            share("zhou2022", "claims", "follows", "in part", "cannot be said"),
+        *claim_links(
+            "what_holds_up.ipynb",
+            "zhou2022",
+            claims="{} claims",
+            follows="{} follow",
+            in_part="{} follow in part",
+            cannot_be_said="{}",
         ),
         ("none of its {} printed", (len(reproduction.printed("zhou2022")),)),
         ("intervals {} lie above guessing", (beside_guessing("above"),)),
@@ -354,7 +412,7 @@ TYPED = {
         ("For {} the pictures are too few", (beside_guessing("open"),)),
         ("{} of six models have their highest vlbs", (gender_leads(),)),
         ("gender, {} of them by about three points", (gender_leads(3.1),)),
-        ("between {} and {}% of the time for CLIP", stereotype_share("CLIP")),
+        ("between {} and {}% for CLIP", stereotype_share("CLIP")),
         ("between {} and {}% for FLAVA", stereotype_share("FLAVA")),
         ("shifts on {} pictures for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
@@ -410,6 +468,8 @@ TYPED = {
         ("our intervals {} lie above guessing", (beside_guessing("above"),)),
         ("and {} lies below", (beside_guessing("below"),)),
         ("For {} the pictures are too few", (beside_guessing("open"),)),
+        ("half of vlrs, which is {} for CLIP", half_of_vlrs("CLIP")),
+        ("and {} lies below.\n\nStudents say", (listed(beside_half("below")),)),
         ("between {} and {} per cent for FLAVA", stereotype_share("FLAVA")),
         ("had picked the stereotype, {} for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
@@ -441,6 +501,7 @@ WHOLE = {
 and numbers that are made up."""
 
 MEASURED = {
+    "book/index.md": {"16%", "27%"},
     "notebooks/study1_grounded.ipynb": {"16%", "27%"},
     "book/slides/study1_grounded.md": {"27%"},
 }
@@ -472,6 +533,16 @@ def text_of(page):
 )
 def test_a_typed_number_is_the_printed_one(page, words, values):
     assert words_with(words, values) in text_of(page)
+
+
+def test_no_model_lies_above_half_of_its_vlrs_but_one_in_one_category():
+    """What the first screen of study 4 says, the start page and the decks."""
+    assert beside_half("above") == []
+    assert len(beside_half("on both sides")) == 5
+    cells = zhou2022.score_intervals().query("category != 'overall'")
+    cells = cells.pivot(index=["category", "model"], columns="metric")
+    above = cells["low", "vlbs"] > cells["percent", "vlrs"] / 2
+    assert (len(cells), cells.index[above].tolist()) == (24, [("gender", "VisualBERT")])
 
 
 @pytest.mark.parametrize("page", [page for page in TYPED if page != "README.md"])
