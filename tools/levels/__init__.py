@@ -66,11 +66,11 @@ def write(found: list[dict], path: Path = TABLE) -> None:
 
 
 def replace(found: list[dict], path: Path = TABLE) -> None:
-    """Write records in place of those of the same *of* and *quantity* in a table, or at its end."""
+    """Write records in place of those of the same condition in a table, and others at its end."""
     with path.open(encoding="utf-8", newline="") as stream:
-        there = list(csv.DictReader(stream))
-    known = {(row["of"], row["quantity"]) for row in found}
-    places = [at for at, row in enumerate(there) if (row["of"], row["quantity"]) in known]
-    kept = [row for at, row in enumerate(there) if at not in places]
-    at = places[0] if places else len(kept)
-    write([*kept[:at], *found, *kept[at:]], path)
+        rows = {_named(row): row for row in csv.DictReader(stream)}
+    write([*(rows | {_named(row): row for row in found}).values()], path)
+
+
+def _named(row: dict) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in COLUMNS[:5])

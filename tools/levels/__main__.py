@@ -1,6 +1,6 @@
 """Run ``python -m tools.levels`` to write the table; with names, show those families only.
 
-With names and ``--write`` their rows take the place of those of the same tests in the table.
+With names and ``--write`` their rows take the place of those of the same conditions in the table.
 """
 
 import argparse
