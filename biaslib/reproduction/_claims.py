@@ -44,8 +44,10 @@ def claims(paper: str | None = None) -> pandas.DataFrame:
     Each was judged three times, independently: twice from quotation and printed tables alone. Where
     all agree, that is the answer. Where the two agree against the first, which asked for more than
     is quoted, theirs is; where they differ, it is *in part* or *cannot be said*. A *remark* says
-    where another answer stands, as where the paper's own unbiased score decides, or where the
-    numbers that were judged speak against all three.
+    where another answer stands, as where the paper's own unbiased score decides.
+
+    One answer is against all three: the numbers of hamidieh2023/claim/9, which they had not
+    counted, say *in part*.
 
     Returns
     -------
