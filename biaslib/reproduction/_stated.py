@@ -76,20 +76,31 @@ def _selected(row: Row, scores: pandas.DataFrame, **other: str) -> pandas.DataFr
     MissingError
         If the run lacks one of them.
     """
-    asked = {name: other.get(name, row[name]).strip("|") for name in SELECTORS}
-    asked = {name: wanted for name, wanted in asked.items() if wanted not in ("", "*")}
-    for column, wanted in asked.items():
-        known = scores.get(column, pandas.Series("", scores.index)).astype(str)
-        known, names = known.str.removesuffix(".0"), wanted.split("|")
-        if lost := [name for name in names if name not in set(known)]:
-            told = ", ".join(asked.values())
-            raise MissingError(f"not in the run: {column} {', '.join(lost)} (asked: {told})")
-        scores = scores[known.isin(names)]
-    scores = scores[scores["value"].notna()]
+    wanted = {name: other.get(name, row[name]).strip("|") for name in SELECTORS}
+    asked = {name: set(text.split("|")) for name, text in wanted.items() if text not in ("", "*")}
+    found = scores.dropna(subset="value") if "value" in scores else scores.iloc[:0]
+    for column, names in asked.items():
+        found = found[_texts(found, column).isin(names)]
+        if found.empty:
+            raise MissingError(_absent(column, names, asked))
+    for column, names in asked.items():
+        if lost := names - set(_texts(found, column)):
+            raise MissingError(_absent(column, lost, asked))
     least = 1 if other else row["rows"]
-    if len(scores) < least:
-        raise MissingError(f"{len(scores)} of at least {least} scores are in the run")
-    return _with_ends(scores, row)
+    if len(found) < least:
+        raise MissingError(f"{len(found)} of at least {least} scores are in the run")
+    return _with_ends(found, row)
+
+
+def _texts(rows: pandas.DataFrame, column: str) -> pandas.Series:
+    """Return a column as text, whole numbers as they are printed; empty where it is not there."""
+    known = rows.get(column, pandas.Series("", rows.index))
+    return known.astype(str).str.removesuffix(".0")
+
+
+def _absent(column: str, names: set[str], asked: Mapping[str, set[str]]) -> str:
+    told = ", ".join("|".join(sorted(each)) for each in asked.values())
+    return f"not in the run: {column} {', '.join(sorted(names))} (asked: {told})"
 
 
 def _with_ends(rows: pandas.DataFrame, row: Row) -> pandas.DataFrame:
