@@ -4,6 +4,7 @@ A row of :func:`biaslib.published.stated` says which scores lie above or below a
 scores. Their intervals decide, as the scores have them.
 """
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -42,6 +43,7 @@ def judged_stated(paper: str, scores: pandas.DataFrame) -> pandas.DataFrame:
     ['met', 'stated: below 0']
     """
     rows = published.stated(paper).to_dict("records")
+    scores = scores.assign(**{name: _texts(scores, name) for name in SELECTORS})
     return pandas.DataFrame([_judged(row, scores) for row in rows])
 
 
@@ -80,11 +82,11 @@ def _selected(row: Row, scores: pandas.DataFrame, **other: str) -> pandas.DataFr
     asked = {name: set(text.split("|")) for name, text in wanted.items() if text not in ("", "*")}
     found = scores.dropna(subset="value") if "value" in scores else scores.iloc[:0]
     for column, names in asked.items():
-        found = found[_texts(found, column).isin(names)]
+        found = found[found[column].isin(names)]
         if found.empty:
             raise MissingError(_absent(column, names, asked))
     for column, names in asked.items():
-        if lost := names - set(_texts(found, column)):
+        if lost := names - set(found[column]):
             raise MissingError(_absent(column, lost, asked))
     least = 1 if other else row["rows"]
     if len(found) < least:
@@ -131,7 +133,7 @@ def _differences(row: Row, own: pandas.DataFrame, scores: pandas.DataFrame) -> p
     for column, wanted in than.items():
         if wanted == "*":
             others = others[others[column] != own[column].iloc[0]]
-    keys = [name for name in SELECTORS if name in own and name not in than]
+    keys = [name for name in SELECTORS if name not in than]
     both = own.merge(others, on=keys, suffixes=("", " than"))
     if both.empty:
         raise MissingError("nothing to compare it with is in the run")
@@ -146,12 +148,13 @@ def _differences(row: Row, own: pandas.DataFrame, scores: pandas.DataFrame) -> p
 def _reason(row: Row, compared: pandas.DataFrame, counts: tuple[int, int, int]) -> str:
     n, yes, no = counts
     side = "above" if row["sign"] == "+" else "below"
-    mark = f"that of {row['than']}" if row["than"] else f"{row['mark']:g}"
+    than = re.sub(r"(\w+)=\*", r"every other \1", row["than"]).replace("|", " or ")
+    mark = f"that of {than}" if than else f"{row['mark']:g}"
     parts = [f"stated: {side} {mark}"]
     if not np.isnan(row["share"]):
         parts[0] += f" for more than {row['share']:.0%}"
     if n > 1:
-        parts.append(f"of {n} {yes} are, {no} are not, {n - yes - no} are open")
+        parts.append(f"{yes} of {n} are, {no} are not, {n - yes - no} are open")
     if compared[["low", "high"]].isna().any(axis=None):
         parts.append("the run has no interval")
     return "; ".join([*parts, *([row["note"]] if row["note"] else [])])
