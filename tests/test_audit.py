@@ -704,7 +704,7 @@ class Tally:
 @pytest.mark.parametrize("name", ["flava", "bert"])
 def test_an_audit_reads_about_as_much_as_it_is_said_to(name, tmp_path, monkeypatch):
     monkeypatch.setattr(_grounding.GroundingCheck, "passed", True)
-    monkeypatch.setattr(_nulls, "DRAWS", 99)
+    monkeypatch.setattr(_run, "DRAWS", 1)
     capabilities = models.REGISTRY[name].capabilities
     tally, store = Tally(capabilities), runtime.Store(tmp_path)
     found = audit.run(tally, "planted", store=store, n_resamples=0)
@@ -1075,7 +1075,8 @@ def test_the_contrast_of_portraits_is_the_difference_of_mean_c_asc():
     rng = np.random.default_rng(0)
     scores, units = rng.standard_normal((12, 30)), np.repeat(np.arange(10), 3)
     members = units < 4
-    found = _nulls.portrait_contrast(scores[:5], scores[5:], members, units, 0)
+    z = _nulls.standardised(scores)
+    found = _nulls.portrait_contrast(z[:5], z[5:], members, units, 0)
     each = caption_association.c_asc(scores, members[:, None])[:, 0]
     assert found["value"] == pytest.approx(each[:5].mean() - each[5:].mean())
     assert (found["n"], found["n_units"]) == (12, 10)
@@ -1087,7 +1088,8 @@ def test_labels_drawn_at_random_are_no_finding_however_the_words_go_together():
     for _ in range(400):
         first, second = shared_scores(rng)
         members = rng.permutation(units) < 8
-        found = _nulls.portrait_contrast(first, second, members, units, 0)
+        lists = map(_nulls.standardised, (first, second))
+        found = _nulls.portrait_contrast(*lists, members, units, 0)
         each = caption_association.c_asc(np.vstack([first, second]), members[:, None])[:, 0]
         by_words = _nulls.contrast(each[: len(first)], each[len(first) :], 0)
         rejected["words"] += by_words["p_value"] < 0.05
@@ -1100,8 +1102,8 @@ def test_the_interval_of_a_contrast_draws_people_too():
     rng = np.random.default_rng(2)
     first, second = shared_scores(rng)
     members = np.arange(20) < 8
-    found = _nulls.portrait_contrast(first, second, members, np.arange(20), 2_000)
     apart = [each / each.std(axis=1, ddof=1, keepdims=True) for each in (first, second)]
+    found = _nulls.portrait_contrast(*apart, members, np.arange(20), 2_000)
     of_people = apart[0].mean(0) - apart[1].mean(0)
     sides = of_people[members], of_people[~members]
     error = np.sqrt(sum(each.var(ddof=1) / len(each) for each in sides))

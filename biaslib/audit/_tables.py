@@ -1,15 +1,17 @@
 """From the scores of an audit to what a person reads: one page, its questions, and the figure."""
 
+import math
 import textwrap
 from typing import Any
 
 import numpy as np
 import pandas
+from numpy.typing import ArrayLike
 
 from biaslib import display, stimuli
 from biaslib.audit._grounding import GroundingCheck
 from biaslib.audit._nulls import outside_by_chance
-from biaslib.audit._run import LEVEL, Audit
+from biaslib.audit._run import LEVEL, Audit, out_of_reach
 from biaslib.display._text import in_code, p_cell
 
 STUDIES = {
@@ -218,6 +220,34 @@ def claim_counts(result: Audit) -> str:
     counts = claimed.groupby(result.asked["study"], sort=False).agg(["sum", "size"])
     return "; ".join(
         f"{STUDIES[row.Index]}: {row.sum} of {row.size}" for row in counts.itertuples()
+    )
+
+
+def reach(least: ArrayLike, p_values: ArrayLike | None = None) -> str:
+    """Say how many questions cannot be claimed, whatever the model does, and with how many could.
+
+    Parameters are as of :func:`biaslib.audit._run.out_of_reach`.
+
+    Examples
+    --------
+    >>> print(reach([2 / 12_870] * 2 + [1e-9] * 341))
+    2 of 343 questions cannot be claimed, whatever the model does in them: p has a least value, and
+    the correction multiplies it. 2 have a least p of 1/6,435: claimed first only among up to 321.
+    """
+    least = np.asarray(least, dtype=float)
+    if not len(least):
+        return "No question is asked."
+    beyond = pandas.Series(least[out_of_reach(least, p_values)])
+    if beyond.empty:
+        return f"Each of {len(least):,} questions can be claimed: no least p is too large for Holm."
+    told = [
+        f"{count:,} {'has' if count == 1 else 'have'} a least p of 1/{1 / value:,.0f}: claimed "
+        f"first only among up to {math.ceil(LEVEL / value) - 1:,}"
+        for value, count in beyond.value_counts(sort=False).items()
+    ]
+    return (
+        f"{len(beyond):,} of {len(least):,} questions cannot be claimed, whatever the model does "
+        "in them: p has a least value, and the correction multiplies it. " + "; ".join(told) + "."
     )
 
 
