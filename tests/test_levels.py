@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
+FAMILIES = ["comparison", "relabelling", "study2", "study3", "study4", "words"]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def table(levels):
 
 
 def test_the_command_finds_all_families_and_the_table_has_them(levels, table):
-    assert {"relabelling", "study2", "study3", "study4", "words"} <= set(levels.families())
+    assert set(FAMILIES) <= set(levels.families())
     assert list(table) == levels.COLUMNS
     assert not table[["of", "condition", "n", "quantity", "nominal"]].duplicated().any()
     assert set(table["quantity"]) == {"level", "power", "coverage", "width ratio"}
@@ -63,8 +64,21 @@ def test_tests_keep_their_level_but_where_they_say_so(levels, table):
     assert rows.loc[known & rows["of"].ne("welch_p_values"), "observed"].max() > 0.05
 
 
+def test_reports_on_two_models_are_as_right_as_was_asked_for(table):
+    """Fixed before the run; of words that correlate by .34, between two unlike models, it says."""
+    rows = table[table["of"] == "audit.compare"]
+    levels, powers = (rows[rows["quantity"] == each] for each in ("level", "power"))
+    assert len(levels) == 6
+    assert (levels["high"] < 0.08).all(), levels.to_string()
+    large = powers[powers["condition"].str.endswith("of 1")]
+    assert len(large) == 6
+    unlike = large["condition"].str.contains("by 0.34; ")
+    assert (large.loc[~unlike, "observed"] >= 0.8).all(), large.to_string()
+    assert 3 * len(large) == len(powers)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["relabelling", "study2", "study3", "study4", "words"])
+@pytest.mark.parametrize("name", FAMILIES)
 def test_a_small_run_finds_what_the_table_says(levels, table, name):
     """Each share within what two binomial counts can differ by, one time in a million."""
     keys = ["of", "condition", "n", "quantity", "nominal"]

@@ -260,7 +260,7 @@ def overview(result: Audit) -> str:
         f"{in_code(str(model.revision))}. {run} of {run + left} parts ran, {left} did "
         f"not. Stimuli: {SOURCES[result.stimuli]}. {len(result.asked):,} questions were asked, and "
         f"after one correction over all of them (Holm) the null was rejected in "
-        f"{len(result.claims):,}."
+        f"{len(result.claims):,}. {reach(result.asked['p_least'], result.asked['p_value'])}"
     )
 
 
