@@ -562,7 +562,9 @@ def test_three_columns_of_groups_leave_lists_of_eight_words_out_of_reach(folder)
     beyond = _run.out_of_reach(found.least)
     assert beyond.sum() == 3 * 49  # 8 and 8 words: three of the seven pairs of lists
     assert set(found.least[beyond]) == {2 / 12_870}
-    said = "147 have a least p of 1/6,435: claimed first only among up to 321."
+    said = (
+        "147 have a least p of 1/6,435, small enough for Holm's correction of up to 321 questions."
+    )
     assert said in str(found).splitlines()[3]
     draws = _run.DRAWS * len(found.least)
     assert not _run.out_of_reach(np.append(found.least[1:], 1 / (1 + draws)))[-1]

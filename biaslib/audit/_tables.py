@@ -224,31 +224,41 @@ def claim_counts(result: Audit) -> str:
 
 
 def reach(least: ArrayLike, p_values: ArrayLike | None = None) -> str:
-    """Say how many questions cannot be claimed, whatever the model does, and with how many could.
+    """Say how many questions cannot be claimed, whatever the model does, and among how many could.
 
     Parameters are as of :func:`biaslib.audit._run.out_of_reach`.
 
     Examples
     --------
-    >>> print(reach([2 / 12_870] * 2 + [1e-9] * 341))
-    2 of 343 questions cannot be claimed, whatever the model does in them: p has a least value, and
-    the correction multiplies it. 2 have a least p of 1/6,435: claimed first only among up to 321.
+    >>> said = reach([2 / 12_870] * 2 + [1e-9] * 341, [0.5] * 2 + [1e-8] * 341)
+    >>> for sentence in said.split(". "):
+    ...     print(sentence)
+    2 of 343 questions cannot be claimed before others, whatever the model does in them
+    2 have a least p of 1/6,435, small enough for Holm's correction of up to 321 questions
+    Beside what the others gave, 0 of them could not have been claimed at all.
     """
     least = np.asarray(least, dtype=float)
     if not len(least):
         return "No question is asked."
-    beyond = pandas.Series(least[out_of_reach(least, p_values)])
+    beyond = pandas.Series(least[out_of_reach(least)])
     if beyond.empty:
-        return f"Each of {len(least):,} questions can be claimed: no least p is too large for Holm."
+        return (
+            f"Each of {len(least):,} questions can be claimed: its least p is small enough for "
+            "Holm's correction."
+        )
     told = [
-        f"{count:,} {'has' if count == 1 else 'have'} a least p of 1/{1 / value:,.0f}: claimed "
-        f"first only among up to {math.ceil(LEVEL / value) - 1:,}"
+        f"{count:,} {'has' if count == 1 else 'have'} a least p of 1/{1 / value:,.0f}, small "
+        f"enough for Holm's correction of up to {math.ceil(LEVEL / value) - 1:,} questions"
         for value, count in beyond.value_counts(sort=False).items()
     ]
-    return (
-        f"{len(beyond):,} of {len(least):,} questions cannot be claimed, whatever the model does "
-        "in them: p has a least value, and the correction multiplies it. " + "; ".join(told) + "."
+    said = (
+        f"{len(beyond):,} of {len(least):,} questions cannot be claimed before others, whatever "
+        f"the model does in them. {'; '.join(told)}."
     )
+    if p_values is None:
+        return said
+    n = out_of_reach(least, p_values).sum()
+    return f"{said} Beside what the others gave, {n:,} of them could not have been claimed at all."
 
 
 def overview(result: Audit) -> str:
