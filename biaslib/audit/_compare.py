@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from biaslib import inference, runtime
+from biaslib import display, inference, runtime
 from biaslib.audit import _nulls as nulls
 from biaslib.audit import _parts as parts
 from biaslib.audit._folder import LABELS
@@ -84,33 +84,22 @@ def _require_same_stimuli(first: Audit, second: Audit) -> None:
         if any(folders) or first.profile != second.profile:
             _refuse(f"pictures of {names[0]!r} and of {names[1]!r}")
         return
-    tables = [
-        each.people.drop(columns="file").set_axis(list(each.pictures.ids)).sort_index()
-        for each in folders
-    ]
-    columns = set(tables[0]) ^ set(tables[1])
-    if columns:
-        _refuse(f"only one of them has the column {min(columns)!r} in {LABELS}")
-    pictures = set(tables[0].index) ^ set(tables[1].index)
-    if pictures:
-        names = pandas.concat([each.people["file"].set_axis(each.pictures.ids) for each in folders])
-        name = names[names.index.isin(pictures)].iloc[0]
-        _refuse(f"{len(pictures)} pictures are in one of them alone, such as {name!r}")
-    for column in tables[0]:
-        cells = tables[0][column], tables[1][column]
-        other = cells[0].index[cells[0] != cells[1]]
-        if len(other):
-            file = folders[0].people["file"].iloc[list(folders[0].pictures.ids).index(other[0])]
-            words = " and ".join(repr(each[other[0]]) for each in cells)
-            _refuse(
-                f"the column {column!r} of {LABELS} differs in {len(other)} pictures, such as "
-                f"{file!r}: {words}"
-            )
+    cells, files = [], {}
+    for folder in folders:
+        table = folder.people.set_axis(list(folder.pictures.ids))
+        files |= table["file"].to_dict()
+        cells.append(table.drop(columns="file").stack().to_dict())
+    if other := sorted({key for key, _ in cells[0].items() ^ cells[1].items()}):
+        picture, column = other[0]
+        words = " and ".join(repr(each.get(other[0], "nothing")) for each in cells)
+        pictures = display.counted(len({key[0] for key in other}), "pictures")
+        found = f"{files[picture]!r} has {words} in the column {column!r}"
+        _refuse(f"{LABELS} differs in {pictures}, of which {found}")
 
 
 def _refuse(difference: str) -> None:
     raise ValueError(
-        f"the audits have other stimuli, {difference}. Run both on one folder, or both on the "
+        f"the audits have other stimuli: {difference}. Run both on one folder, or both on the "
         "same data, and compare these"
     )
 
