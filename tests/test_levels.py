@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
-FAMILIES = ["comparison", "relabelling", "study2", "study3", "study4", "words"]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +108,7 @@ def test_rows_take_the_place_of_those_of_the_same_condition(levels, table, tmp_p
     pandas.testing.assert_frame_equal(found.iloc[kept], table.iloc[kept])
 
 
-FAMILIES = ["experiments12", "relabelling", "study2", "study3", "study4", "words"]
+FAMILIES = ["comparison", "experiments12", "relabelling", "study2", "study3", "study4", "words"]
 
 
 def test_reports_on_two_models_claim_as_rarely_and_as_often_as_was_asked_for(table):
