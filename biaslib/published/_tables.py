@@ -164,7 +164,8 @@ def stated(paper: str | None = None) -> pandas.DataFrame:
         (*sign* ``+``) or below (``-``) a *mark*, or the same scores with other entries, *than*
         (``test=suit|wine``; ``*`` is every other one). All of them, or more than a *share*.
         *exact*, of captions alone: nothing of it is drawn, so that a number needs no interval.
-        *note*, what is read into the sentence.
+        *note*, what is read into the sentence. Words of size, as *much* or *strongly*, have no
+        mark unless a note gives one.
 
     Raises
     ------

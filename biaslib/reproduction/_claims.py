@@ -21,7 +21,8 @@ def _claims(paper: str) -> pandas.DataFrame:
         first.map(lambda each, name=name: each[name]) for name in ("place", "quotation")
     )
     table = table.assign(place=places, quotation=texts, beside=_beside(paper))
-    return table.assign(none=[each.get("none", "") for each in data_of(paper)["claims"]])
+    reasons = table.reindex(columns=["none", "undecided"]).fillna("")
+    return table.assign(none=reasons["none"], undecided=reasons["undecided"])
 
 
 def _beside(paper: str) -> list[list[str]]:
@@ -59,7 +60,7 @@ def claims(paper: str | None = None) -> pandas.DataFrame:
         *numbers*, those that decide, each with *what* it is and its *value*; *answer* (of
         :data:`ANSWERS`); *remark*; *erratum*, an open question about it; *beside*, the ids of
         :func:`biaslib.reproduction.compare` that a run is set beside for it, or *none*, why there
-        is nothing.
+        is nothing; *undecided*, what of the claim these leave open.
 
     Raises
     ------

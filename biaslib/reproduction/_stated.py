@@ -152,7 +152,7 @@ def _reason(row: Row, compared: pandas.DataFrame, counts: tuple[int, int, int]) 
     mark = f"that of {than}" if than else f"{row['mark']:g}"
     parts = [f"stated: {side} {mark}"]
     if not np.isnan(row["share"]):
-        parts[0] += f" for more than {row['share']:.0%}"
+        parts[0] += f" for more than {row['share']:.0%} of the scores"
     if n > 1:
         parts.append(f"{yes} of {n} are, {no} are not, {n - yes - no} are open")
     if compared[["low", "high"]].isna().any(axis=None):
