@@ -1,0 +1,204 @@
+"""Numbers that are typed into a page, and rows that say what each of them has to be.
+
+A row is words of the page with holes. ``{expression}`` stands for a number that Python computes,
+``{=expression}`` for a text that it gives, ``{?name}`` reads a number that was made up for an
+exercise, so that what follows from it can be computed, ``{*}`` is made up as well, but nothing
+follows from it, and ``{@source number}`` is cited from what the package does not carry. ``..``
+skips words. A number is compared as far as it is written: .63 with 0.6287.
+"""
+
+import ast
+import functools
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+ROOT = Path(__file__).parents[2]
+ROWS = ROOT / "tests" / "typed"
+PAGES = ("README.md", "notebooks/*.ipynb", "book/*.md", "book/*/*.md", "book/*/*.yml")
+
+UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+UNITS += " fifteen sixteen seventeen eighteen nineteen twenty"
+WORDS = {word: n for n, word in enumerate(UNITS.split())} | {"none": 0, "thirty": 30, "sixty": 60}
+DIGITS = (
+    r"(?<![\w.,])(?<![A-Za-z]-)[−-]?(?:\d{1,3}(?:(?:,|\{,\})\d{3})+|\d+)?(?:\.\d+|(?<=\d))(?!\w)"
+)
+NUMBER = re.compile(DIGITS)
+HOLE = re.compile(r"(?<!\\)\{([?=*@]?)([^{}]*)\}")
+GAP = r"(?:(?!\n\s*\n)[\s\S]){0,300}?"
+
+CODE = re.compile(
+    r"(?!\{)\S|\{(?:code|toctree|tableofcontents|plan|figure|image|include|eval|auto)"
+)
+KINDS = r"study|studies|experiment|table|figure|section|equation|appendix|chapter|slide|week|step"
+KINDS += (
+    r"|exercise|question|doses?|seeds?|annex|article|tone|version|python|sessions?|claim|row|law"
+)
+KINDS += r"|part|col\w*|level|act|layer|task|caption|group|stage"
+NAMES = re.compile(
+    rf"(?im)\b(?:{KINDS})s?\*?(?: of)? (?:[A-Z]?\d[\d.]*[a-z]?\b(?:(?:, (?:and |or |not )?|,? and |,? or | to |[–/-])"
+    r"(?=[A-Z]?\d))?)+"
+    r"|\{term\}`dose` \d|^\| \d \||\w-\w/\d+|\(n, \d\)|\*\*Time.*|\(\d+ minutes\)"
+    r"|\b(?:19|20)\d\d\b|(?m:^\s*\d+\. )|[_^](?:\{[^{}.]*\}|\w)|\(\d\)|\b\d+ minutes?\b|\*\*Minutes.*"
+    r"|(?m:^time: .*$|^  proof: (?:.*\n {4,})*.*$)"
+    r"|(?:\{[\w:]+\})?`[^`\n]*`|(?<=\])\([^)\n]*\)|<[^<>\n]*>|https?://\S+"
+    r"|(?m:^\([\w-]+\)=$|^:[\w-]+:.*$)|\\frac\d\d|\b10(?=\^)|shape \(.*?\)"
+    r"|\b\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
+)
+"""What is a name or a place and no number: study 2, Table 3, a year, an index, an address."""
+MATHS = re.compile(r"(?m:^`{3}\{math\}[^`]*`{3}$)|\$\$[^$]+\$\$|\$[^$\n]+\$")
+SYMBOL = re.compile(r"(?<![\\A-Za-z])[A-Za-z]\b")
+BOUNDS = {"0", "1", "−1"}
+"""Ends of scales, which need no source: no probability is above 1."""
+
+
+def source(page: str) -> str:
+    """Return a page's text; of a notebook, its cells, of which those of code end with a mark."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if not page.endswith(".ipynb"):
+        return text
+    cells = json.loads(text)["cells"]
+    marks = {"markdown": ("", ""), "code": ("```python\n", "\n```")}
+    return "\n\n".join("".join(cell["source"]).join(marks[cell["cell_type"]]) for cell in cells)
+
+
+def numbers(text: str) -> list[re.Match]:
+    """Return the numbers of a page's prose: not those of code, of names and of scales."""
+    lines, fences = [], []
+    for line in text.splitlines(keepends=True):
+        fence = re.match(r"\s*(`{3,}|:{3,}|~{3,})(.*)", line)
+        inside = any(code for _, code in fences)
+        if fence and fences and not fence[2].strip() and fence[1].startswith(fences[-1][0]):
+            fences.pop()
+        elif fence and not inside:
+            fences.append((fence[1], bool(CODE.match(fence[2].strip() or "text"))))
+        lines.append(re.sub(r"\d", "_", line) if fence or inside else line)
+    prose = re.sub(r"\A---\n[\s\S]*?\n---\n", lambda m: re.sub(r"\d", "_", m[0]), "".join(lines))
+    prose = MATHS.sub(
+        lambda m: (
+            re.sub(r"(?<![\d.])\d(?![\d.])", "_", m[0])
+            if SYMBOL.search(m[0]) or "=" not in m[0]
+            else m[0]
+        ),
+        prose,
+    )
+    prose = NAMES.sub(lambda match: re.sub(r"\d", "_", match[0]), prose)
+    return [match for match in NUMBER.finditer(prose) if match[0] not in BOUNDS]
+
+
+@functools.cache
+def rows() -> dict[str, list[str]]:
+    """Return the rows of each page."""
+    found = {}
+    for path in sorted(ROWS.glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("== "):
+                page = found.setdefault(line[3:], [])
+            elif line.strip() and not line.startswith("#"):
+                page.append(line)
+    return found
+
+
+def pages() -> list[str]:
+    found = {path for pattern in PAGES for path in ROOT.glob(pattern)}
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+def agrees(written: str, value: float) -> bool:
+    """Whether a number as it is written, in digits or as a word, is a value rounded so far."""
+    places = len(written.partition(".")[2])
+    return abs(read(written) - float(value)) <= 0.5 * 10.0**-places + 1e-9
+
+
+def read(written: str) -> float:
+    if written.lower() in WORDS:
+        return WORDS[written.lower()]
+    return float(written.replace("−", "-").replace("{,}", "").replace(",", ""))
+
+
+def pattern(row: str, values: dict) -> re.Pattern:
+    """Return the row's words, with a group for each number."""
+    parts, at = [], 0
+    for hole in [*HOLE.finditer(row), None]:
+        words = row[at : hole.start() if hole else None]
+        parts += [
+            re.sub(
+                r"\\? ",
+                r"\\s+",
+                re.escape(words.replace(r"\{", "{").replace(r"\}", "}")).replace(r"\ \.\.\ ", GAP),
+            )
+        ]
+        if hole:
+            text = hole[1] == "="
+            number = rf"((?i:\b(?:{'|'.join(WORDS)})\b)|{DIGITS})"
+            parts.append(re.escape(str(eval(hole[2], values))) if text else number)
+            at = hole.end()
+    return re.compile("".join(parts))
+
+
+def check(row: str, text: str, values: dict) -> SimpleNamespace:
+    """Return where a row's words stand with the right numbers, where made-up ones, and what is wrong.
+
+    Numbers that the row reads are added to ``values``. Where the words stand with other numbers
+    too, these are not the row's.
+    """
+    found = SimpleNamespace(wrong=[], at=set(), free=set(), matched=False)
+    holes = [hole for hole in HOLE.finditer(row) if hole[1] != "="]
+    for match in pattern(row, values).finditer(text):
+        told, wrong = dict(values), []
+        for n, (kind, expression) in enumerate(((hole[1], hole[2]) for hole in holes), 1):
+            if kind == "?":
+                told.setdefault(expression, read(match[n]))
+            if kind != "*":
+                value = float(expression.split()[1]) if kind == "@" else eval(expression, told)
+                if not agrees(match[n], value):
+                    wrong.append(f"{match[0]!r}: {match[n]} is not {expression}, {value}")
+        found.wrong += wrong
+        if not wrong:
+            values.update(told)
+            found.matched = True
+            for n, hole in enumerate(holes, 1):
+                (found.free if hole[1] in ("*", "@") else found.at).add(match.start(n))
+    if found.matched:
+        found.wrong.clear()
+    return found
+
+
+def without_a_source(page_rows: list[str]) -> list[str]:
+    """Return expressions that name nothing, and numbers that are read though nothing follows."""
+    holes = [(hole[1], hole[2]) for row in page_rows for hole in HOLE.finditer(row)]
+    names = {
+        expression: {
+            node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)
+        }
+        for kind, expression in holes
+        if kind in ("", "=")
+    }
+    used = set().union(*(found for expression, found in names.items() if found != {expression}))
+    bare = [expression for expression, found in names.items() if not found]
+    return bare + [name for kind, name in holes if kind == "?" and name not in used]
+
+
+def faults(page: str, text: str, values: dict, typed: list[str] = ()) -> list[str]:
+    """Return what is wrong with the numbers of a page.
+
+    ``values`` has what the rows' expressions name, ``typed`` further words with their numbers.
+    """
+    own, wrong, known = rows().get(page, []), [], set()
+    read_here = {hole[2] for row in own for hole in HOLE.finditer(row) if hole[1] == "?"}
+    values = {name: value for name, value in values.items() if name not in read_here}
+    for row in own:
+        found = check(row, text, values)
+        wrong += [] if found.matched else found.wrong or [f"no such words: {row!r}"]
+        known |= found.at | found.free
+    for row in rows()["*"]:
+        known |= check(row, text, values).at
+    for words in typed:
+        for match in re.finditer(re.escape(words), text):
+            known |= set(range(*match.span()))
+    for match in numbers(text):
+        if match.start() not in known:
+            near = " ".join(text[max(match.start() - 50, 0) : match.end() + 30].split())
+            wrong.append(f"no row for {match[0]} in {near!r}")
+    return wrong

@@ -1,0 +1,241 @@
+"""What the rows of ``tests/typed`` compute with: the package, its printed tables and its records."""
+
+import inspect
+import json
+import re
+from fractions import Fraction
+from itertools import combinations
+from math import comb, factorial
+from pathlib import Path
+
+import numpy as np
+import pandas
+from numpy import cos, exp, log, mean, sqrt
+from scipy import stats
+
+from biaslib import inference, metrics, models, published, reproduction, stimuli
+from biaslib.datasets import fairface
+from biaslib.inference import _permutation
+from biaslib.metrics import association, caption_association, caption_selection, masked_lm
+from biaslib.studies import study3_clip_audit
+from companion import study3_clip_audit as audit_plots
+from companion import text_encoders as text_plots
+from companion.capstone import FLAWED
+from companion.what_is_measured import agreement, two_levels
+from plantedworld import trial
+from plantedworld.studies import measures, recovery
+from plantedworld.studies import study4_captions as planted_captions
+from support import typed
+from tools import decision_rule
+
+
+def default(function, name):
+    return inspect.signature(function).parameters[name].default
+
+
+confidence = 100 * default(inference.proportion_interval, "confidence")
+level = default(inference.power, "alpha")
+
+
+def word(said, holds):
+    """A word that a page may say only if something holds."""
+    return said if holds else f"what does not say {said!r}"
+
+
+def binomial(k, n, sides="two-sided"):
+    return stats.binomtest(int(k), int(n), alternative=sides).pvalue
+
+
+def fraction(p):
+    return Fraction(float(p)).limit_denominator(10_000)
+
+
+def least_significant(n):
+    """The least share of n that differs from one half at the 5% level."""
+    return next(k for k in range(int(n) // 2, int(n) + 1) if binomial(k, n) < level)
+
+
+SIDES = binomial(5, 6) / binomial(5, 6, "greater")
+
+
+def regions(model):
+    """Numbers of what the package says of a model's regions: how many it reads, their size, ours."""
+    return [int(n) for n in re.findall(r"\d+", models.REGISTRY[model].features.replace(",", ""))]
+
+
+STAMP = json.loads(Path("companion/data/language_stamp.json").read_text())
+language_bits = int(re.search(r"Q(\d)", STAMP["file"])[1])
+
+
+n_tests = len(stimuli.association_tests(study1=True))
+n_results = n_tests * len(stimuli.LEVELS)
+bound = inference.largest_effect_size(4, 4, ddof=0)
+floor_share = next(int(name[1:]) for name in measures.STATISTICS if name[0] == "q")
+
+
+def least_p(n):
+    """One over the number of deals of n targets a side."""
+    return 1 / comb(2 * int(n), int(n))
+
+
+def deviations_within(c_asc):
+    """By how many standard deviations within a group two equally large groups differ."""
+    low, high = 0.0, 100.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle / sqrt(1 + middle**2 / 4) < c_asc else (low, middle)
+    return low
+
+
+# The held-out test
+
+KEYS = ["measure", "model", "dose", "statistic"]
+trials = trial.judged()
+targets, rises, attacks = trials["verdicts"], trials["rises"], trials["attacks"]
+recovers = trial.recoveries(targets)["recovers"]
+wrong = attacks[attacks["scores"] != "the models' own"]
+clean = attacks["scores"] == "no bias"
+biased = attacks[~clean]
+beside = trials["stand_ins"].merge(targets[[*KEYS, "least", "most"]], on=KEYS)
+near = beside[beside["mean"].between(beside["least"], beside["most"])].drop_duplicates(KEYS)
+starts = trial.models().query("start != '-'")["start"]
+anew = ~starts.isin(trial.models()["sha256"])
+no_width = targets[targets["low"] == targets["high"]]
+casc_scores = pandas.read_parquet(trial.DATA / "scores.parquet").query(
+    "measure == 'C-ASC' and model == 'clip' and dose == 3 and slot in ('role', 'object')"
+)
+casc_ranks = [
+    recovery.rank_within_signs(part["value"], part["truth"])
+    for _, part in casc_scores.groupby(["seed", "sample"])
+]
+
+
+# Printed tables
+
+percent = caption_selection.ivlas(100, 0)
+harmonic = caption_selection.ivlas(1, 99) / (1 * 1 / (1 + 1))
+
+
+def of_religion(metric):
+    table = published.table("zhou2022", 4)
+    where = (table["model"] == "ViLT") & (table["category"] == "religion")
+    return float(table.loc[where & (table["metric"] == metric), "value"].item())
+
+
+def fitting(percentage, most, step=1):
+    """Numbers of images up to ``most`` of which a whole number rounds to a printed percentage."""
+    sizes = range(step, int(most) + 1, step)
+    return [
+        n
+        for n in sizes
+        if any(round(100 * k / (n // step), 2) == percentage for k in range(n // step + 1))
+    ]
+
+
+vlrs_printed, vlbs_printed = of_religion("vlrs"), of_religion("vlbs")
+half_a_digit = 0.5 / 10 ** len(str(vlrs_printed).partition(".")[2])
+published_models = published.table("ross2021", 4)["model"].dropna().unique()
+
+
+def errata(number):
+    return published.errata().set_index("id").at[number, "printed"]
+
+
+def model_bytes(name):
+    return 4 * models.REGISTRY[name].parameters
+
+
+PORTRAITS_AND_CAPTIONS = re.findall(r"([\d.]+) GB", inspect.getdoc(study3_clip_audit.fetch))
+portraits_and_captions = sum(map(float, PORTRAITS_AND_CAPTIONS))
+
+
+def to_judge(word, column):
+    row = audit_plots.scores_to_judge().set_index("word").loc[word]
+    low, high = re.findall(r"[−\d.]+", row["95% interval"])
+    return typed.read({"value": str(row["C-ASC"]), "low": low, "high": high}[column])
+
+
+def pairs(model, other="sentence"):
+    """Of Ross et al.'s printed effects at two levels: how many agree in sign, of how many, rank."""
+    table = agreement(effects, "word", other).set_index("model").loc[model]
+    return int(table["same sign"]), int(table["n"]), float(table["rank correlation"])
+
+
+def same_sign(rows):
+    return int((rows["word"] * rows["sentence"] > 0).sum())
+
+
+effects = two_levels(3)
+n_agree, n_pairs = pairs("all four")[:2]
+sizes = effects[["word", "sentence"]].dropna().abs()
+large = effects.loc[sizes.index[(sizes > 0.5).all(axis=1)]]
+large_once = sizes[(sizes > 0.5).any(axis=1)]
+flaws = sorted(FLAWED)
+
+
+# Worked examples
+
+
+def reach(least, *cards):
+    """Hands of three cards whose sum is at least so much, the largest first."""
+    hands = [sorted(hand, reverse=True) for hand in combinations(cards, 3) if sum(hand) >= least]
+    return sorted(hands, key=sum, reverse=True)
+
+
+def detectable(n):
+    """The effect size that a test of n a side finds four times out of five; and corrected."""
+    return [
+        inference.minimum_detectable_effect(int(n), int(n), alpha).effect_size
+        for alpha in (level, level / n_tests)
+    ]
+
+
+def own_and_pooled(man, woman, lm, lw, tm, tw):
+    """The statistic with all pictures (Experiment 1) and with those of one's own (2), of angles."""
+
+    def score(word, *attributes):
+        return cos(np.radians(np.subtract(attributes, word))).mean()
+
+    everywhere = (
+        score(man, lm, lw) - score(man, tm, tw) - score(woman, lm, lw) + score(woman, tm, tw)
+    )
+    own = score(man, lm) - score(man, tm) - score(woman, lw) + score(woman, tw)
+    return everywhere, own
+
+
+eight = 8
+
+
+def clopper(vlbs, n):
+    return inference.proportion_interval(round(vlbs * n / 100), int(n))
+
+
+def judged(margin, low, high):
+    table = published.table("zhou2022", 3).query("metric == 'vlbs' and category == 'overall'")
+    printed = table.set_index("model").at["CLIP", "value"]
+    return reproduction.judge_number([printed], [margin], [low], [high]).tolist()[0]
+
+
+# The real text encoder, as the chapter's run had it: tests/golden/text_encoder_results.README.md
+
+RESULTS = pandas.read_csv("tests/golden/text_encoder_results.csv").set_index(["test", "level"])
+analyses = text_plots.all_analyses(pandas.read_csv("tests/golden/text_encoder_analyses.csv"))
+four = text_plots.four_counts(RESULTS, RESULTS)
+by_bh = int((inference.adjust(RESULTS["p_value_words"], "bh") < level).sum())
+rejections = 100 * RESULTS["rejected"]
+lone = RESULTS[text_plots.significant(RESULTS, RESULTS, True, True, True)]
+
+
+def significant_rows(level_name, column):
+    return int((RESULTS.xs(level_name, level="level")[column] < level).sum())
+
+
+def surviving(test):
+    return 100 * analyses.loc[analyses["test"] == test, "survives"].mean()
+
+
+def reached(d, *random):
+    return int((np.abs(random) >= abs(d)).sum())
+
+
+words_a_side = RESULTS["n_words"]
