@@ -27,6 +27,16 @@ from plantedworld.studies import measures, recovery
 from plantedworld.studies import study4_captions as planted_captions
 from support import typed
 from tools import decision_rule
+from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
+from tools.benchmarks import caption_association as sizes_of_casc
+from biaslib.datasets import links
+from biaslib.models import detector as pictures
+from biaslib.models import vl_bert
+from biaslib.studies import study2_masked
+from plantedworld import _seeds, _sprites
+from plantedworld.inputs import study3_clip_audit as toy_audit
+from plantedworld.studies import study1_grounded as planted_grounded
+import yaml
 
 
 def default(function, name):
@@ -67,6 +77,7 @@ STAMP = json.loads(Path("companion/data/language_stamp.json").read_text())
 language_bits = int(re.search(r"Q(\d)", STAMP["file"])[1])
 
 
+p_ends = inference.proportion_interval(0, 9).low, inference.proportion_interval(9, 9).high
 n_tests = len(stimuli.association_tests(study1=True))
 n_results = n_tests * len(stimuli.LEVELS)
 bound = inference.largest_effect_size(4, 4, ddof=0)
@@ -239,3 +250,77 @@ def reached(d, *random):
 
 
 words_a_side = RESULTS["n_words"]
+
+
+def binomial_weight(k, n):
+    return stats.binom.pmf(k, n, 0.5)
+
+
+
+
+def said(page, words):
+    """Numbers that another page types at these words, with ``[*]`` for each of them."""
+    match = typed.pattern(words.replace("[*]", "{*}"), {}).search(typed.source(page))
+    return [typed.read(each) for each in match.groups()]
+
+
+# What pages say of files, settings and plans
+
+kinds = stimuli.taxonomy_kinds()["kind"].value_counts()
+case_study = int((stimuli.entities()["set"] == "case study").sum())
+half_precision = int(re.search(r"float16 keeps (\d+) in 100", inspect.getsource(pictures))[1])
+anchors = np.prod([len(each[0]) for each in list(detector.SETTINGS["anchor_generator"].values())[:2]])
+cards = [*said("book/slides/foundations.md", "X holds [*], [*] and [*]."), *said("book/slides/foundations.md", "Y holds [*], [*] and")]
+in_either_order = said(
+    "notebooks/study2_masked.ipynb",
+    "probability of [*] in one picture, [*] in a second and [*] in a third, and [*] without",
+)
+hand_out = said("book/slides/study2_masked.md", "| [*] | [*] | [*] |")
+
+
+toy = toy_audit.inputs()
+
+
+def documented(words):
+    """The number of these words in what the function says that downloads the data of study 3."""
+    assert words in " ".join(inspect.getdoc(study3_clip_audit.fetch).split())
+    return float(words.split()[0])
+
+
+def checkpoints(number):
+    """Gigabytes of the models that a study downloads."""
+    row = pandas.read_csv("biaslib/models/data/downloads.csv").iloc[number - 1]
+    return sum(model_bytes(name) for name in re.findall(r"`([\w-]+)`", row["Checkpoints"])) / 1e9
+
+
+def full_size(family, column):
+    table = pandas.read_csv("tools/benchmarks/results/full_size.csv").set_index("family")
+    return table.at[family, column]
+
+
+def card(chapter):
+    """Minutes of a chapter and of its exercises, as its card says."""
+    found = re.search(r"\*\*(?:Minutes\.|Time:)\*\*\D*(\d+)\D+(\d+)", typed.source(f"notebooks/{chapter}.ipynb"))
+    return int(found[1]), int(found[2])
+
+
+def plan(name):
+    return yaml.safe_load(Path(f"book/plans/{name}.yml").read_text())
+
+
+def minute(name, shown):
+    """When the slot is over whose words begin so."""
+    slots = plan(name)["sessions"][0]["slots"]
+    last = next(n for n, slot in enumerate(slots) if shown in slot["show"])
+    return sum(slot["minutes"] for slot in slots[: last + 1])
+
+
+def deck_minutes(name):
+    return int(re.search(r"minutes: (\d+)", typed.source(f"book/slides/{name}.md"))[1])
+
+
+def names_capstone(session):
+    return any("notebooks/capstone" in slot.get("pages", []) for slot in session["slots"])
+
+
+capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
