@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "book" / "_ext")]
 import plans  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 from support import typed  # noqa: E402
-from test_every_number import VALUES, typed_words  # noqa: E402
+from test_typed_numbers import VALUES, faults, typed_words  # noqa: E402
 
 OF_PLANS = re.compile(r"minutes: (\d+)|[{ ]\d+: (\d\d+)[,}]")
 CARD = re.compile(r"\*\*(?:Minutes\.|Time:)\*\* (\d+)(?:\D+(\d+))?")
@@ -57,9 +57,8 @@ def complaint(page: str, text: str) -> str:
     """Return what is said of a page with this text, or nothing."""
     typed.CHANGED[page] = text
     try:
-        wrong = typed.faults(page, text, VALUES, typed_words(page))
-        if page.startswith("notebooks/"):
-            wrong += typed.faults("book/teaching.md", typed.source("book/teaching.md"), VALUES)
+        wrong = faults(page, text)
+        wrong += faults("book/teaching.md") if page.startswith("notebooks/") else []
         if page.startswith("book/plans/"):
             wrong += plan_fault(page, text)
         return wrong[0] if wrong else ""
@@ -81,8 +80,8 @@ def plan_fault(page: str, text: str) -> list[str]:
     return []
 
 
-def main(number: int, seed: int) -> None:
-    """Print each change, and what was said of it."""
+def main(number: int, seed: int) -> int:
+    """Print each change, and what was said of it; return how many were noticed."""
     rng = random.Random(seed)
     places, kinds = census()
     print(*(f"{n} {kind}" for kind, n in kinds.items()), sep=", ")
@@ -94,6 +93,7 @@ def main(number: int, seed: int) -> None:
         caught += bool(said)
         print(f"{'caught' if said else 'MISSED'} | {page} | {text[start:end]} as {other} | {said}")
     print(f"{caught} of {number} caught, seed {seed}")
+    return caught
 
 
 if __name__ == "__main__":

@@ -29,26 +29,35 @@ DIGITS = (
 NUMBER = re.compile(DIGITS)
 HOLE = re.compile(r"(?<!\\)\{([?=*@]?)([^{}]*)\}")
 GAP = r"(?:(?!\n\s*\n)[\s\S]){0,300}?"
+CODE = re.compile(r"(?!\{)\S|\{(?:code|toctree|tableofcontents|plan|figure|include|eval|auto)")
 
-CODE = re.compile(
-    r"(?!\{)\S|\{(?:code|toctree|tableofcontents|plan|figure|image|include|eval|auto)"
+KINDS = (
+    "act|annex|appendix|article|caption|chapter|claim|col|doses?|equation|exercise|experiment|figure"
+    "|group|law|layer|level|milestone|part|question|row|section|seeds?|sessions?|slide|stage|step"
+    "|studies|study|table|task|tone|version|week"
 )
-KINDS = r"study|studies|experiment|table|figure|section|equation|appendix|chapter|slide|week|step"
-KINDS += (
-    r"|exercise|question|doses?|seeds?|annex|article|tone|version|python|sessions?|claim|row|law"
+NAMES = (
+    r"<!-- from [\s\S]*?<!-- end -->",  # what a program wrote
+    # study 2; Tables 3 and 4; dose 0, 1 or 3
+    rf"\b(?!claims)(?:{KINDS})s?\*?\s+(?:[A-Z]?\d[\d.]*[a-z]?\b"
+    r"(?:(?:, (?:and |or |not )?|,? and |,? or | to |[–/-])(?=[A-Z]?\d))?)+",
+    r"\{term\}`dose` \d|^\| \d \||^\s*(?:\* )?- \d$|\(\d\)|^\s*\d+\. ",
+    # years, dates, versions, licences, names of models
+    r"\b(?:19|20)\d\d\b",
+    r"(?<![.\d])\d{1,2} (?-i:Jan|Feb|March|April|May|June|July|Aug|Sep|Oct|Nov|Dec)",
+    r"\b3\.1\d\b|\(0\..*?\)|\b\d+\.\d+\.\d+\b|Apache 2\.0|\bCC BY(?:-SA)? \d\.\d|\w-\w/\d+",
+    r"\b(?:Firefox|QTI) [\d.]+",
+    # minutes, which are advice or which plans add up
+    r"\(?\b\d+ minutes?\b|\*\*(?:Minutes|Time).*|^time: .*$|\b(?:minutes|week): \d+|weeks: \{.*\}",
+    r"^  \d+: \d+$|\b(?:decks|pages): \[[^]]*\]",
+    # code, the proof of a quiz's answer, addresses, labels
+    r"^  proof: (?:.*\n {4,})*.*$|(?:\{[\w:]+\})?`[^`\n]*`|(?<=\])\([^)\n]*\)|<[^<>\n]*>",
+    r"https?://\S+|^\([\w-]+\)=$|^:[\w-]+:.*$",
+    # indices, exponents, shapes
+    r"[_^](?:\{[^{}.]*\}|\w)|\\frac\d\d|\b10(?=\^)|shape \(.*?\)|\(n, \d\)",
 )
-KINDS += r"|part|col\w*|level|act|layer|task|caption|group|stage"
-NAMES = re.compile(
-    rf"(?im)\b(?:{KINDS})s?\*?(?: of)?\s+(?:[A-Z]?\d[\d.]*[a-z]?\b(?:(?:, (?:and |or |not )?|,? and |,? or | to |[–/-])"
-    r"(?=[A-Z]?\d))?)+"
-    r"|<!-- from [\s\S]*?<!-- end -->|\b3\.1\d\b|\(0\..*?\)|\b\d+\.\d+\.\d+\b|Apache 2\.0|weeks: \{.*\}|^\s*(?:\* )?- \d$|milestone \d|\bCC BY(?:-SA)? \d\.\d|\b(?:Firefox|QTI) [\d.]+|\{term\}`dose` \d|^\| \d \||\w-\w/\d+|\(n, \d\)|\*\*Time.*|\(\d+ minutes\)"
-    r"|\b(?:19|20)\d\d\b|(?m:^\s*\d+\. )|[_^](?:\{[^{}.]*\}|\w)|\(\d\)|\b\d+ minutes?\b|\*\*Minutes.*"
-    r"|(?m:^time: .*$|\b(?:minutes|week): \d+|\b(?:decks|pages): \[[^]]*\]|^  \d+: \d+$|^  proof: (?:.*\n {4,})*.*$)"
-    r"|(?:\{[\w:]+\})?`[^`\n]*`|(?<=\])\([^)\n]*\)|<[^<>\n]*>|https?://\S+"
-    r"|(?m:^\([\w-]+\)=$|^:[\w-]+:.*$)|\\frac\d\d|\b10(?=\^)|shape \(.*?\)"
-    r"|\b\d{1,2} (?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
-)
-"""What is a name or a place and no number: study 2, Table 3, a year, an index, an address."""
+"""What is a name or a place and no number."""
+NAME = re.compile("|".join(NAMES), re.IGNORECASE | re.MULTILINE)
 MATHS = re.compile(r"(?m:^`{3}\{math\}[^`]*`{3}$)|\$\$[^$]+\$\$|\$[^$\n]+\$")
 SYMBOL = re.compile(r"(?<![\\A-Za-z])[A-Za-z]\b")
 BOUNDS = {"0", "1", "−1"}
@@ -56,15 +65,25 @@ BOUNDS = {"0", "1", "−1"}
 
 
 def source(page: str) -> str:
-    """Return a page's text; of a notebook, its cells, of which those of code end with a mark."""
+    """Return a page's text; of a notebook, its cells, and after each cell of code what it says."""
     if page in CHANGED:
         return CHANGED[page]
     text = (ROOT / page).read_text(encoding="utf-8")
     if not page.endswith(".ipynb"):
         return text
-    cells = json.loads(text)["cells"]
-    marks = {"markdown": ("", ""), "code": ("```python\n", "\n```")}
-    return "\n\n".join("".join(cell["source"]).join(marks[cell["cell_type"]]) for cell in cells)
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        written = "".join(cell["source"])
+        parts += [written] if cell["cell_type"] == "markdown" else [f"```python\n{written}\n```"]
+        parts += said_by(written) if cell["cell_type"] == "code" and "%pip" not in written else []
+    return "\n\n".join(parts)
+
+
+def said_by(code: str) -> list[str]:
+    """Return captions and sentences of a cell: texts of five words or more, without their holes."""
+    nodes = (node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant))
+    texts = (node for node in nodes if isinstance(node, str) and " == " not in node)
+    return [re.sub(r"\{[^{}]*\}", "…", text) for text in texts if len(text.split()) > 4]
 
 
 def numbers(text: str) -> list[re.Match]:
@@ -87,7 +106,7 @@ def numbers(text: str) -> list[re.Match]:
         ),
         prose,
     )
-    prose = NAMES.sub(lambda match: re.sub(r"\d", "_", match[0]), prose)
+    prose = NAME.sub(lambda match: re.sub(r"\d", "_", match[0]), prose)
     return list(NUMBER.finditer(prose))
 
 
@@ -143,14 +162,19 @@ def pattern(row: str, values: dict) -> re.Pattern:
 
 
 def check(row: str, text: str, values: dict) -> SimpleNamespace:
-    """Return where a row's words stand with the right numbers, where made-up ones, and what is wrong.
+    """Return where a row's words have the right numbers, where made-up ones, and what is wrong.
 
     Numbers that the row reads are added to ``values``. Where the words stand with other numbers
     too, these are not the row's.
     """
     found = SimpleNamespace(wrong=[], at=set(), free=set(), others=set(), matched=False)
     holes = [hole for hole in HOLE.finditer(row) if hole[1] != "="]
-    for match in pattern(row, values).finditer(text):
+    try:
+        words = pattern(row, values)
+    except NameError as error:
+        found.wrong.append(f"{row!r}: {error}")
+        return found
+    for match in words.finditer(text):
         told, wrong = dict(values), []
         for n, hole in enumerate(holes, 1):
             try:
@@ -211,7 +235,7 @@ def known(page: str, text: str, values: dict, typed: list[str] = ()) -> SimpleNa
     for row in rows()["*"]:
         one = check(row, text, values)
         found.at |= one.at
-        found.others |= one.others if "bound" in row else set()
+        found.others |= one.others if re.search("bound|%", row) else set()
     for words in typed:
         for match in re.finditer(re.escape(words), text):
             found.at |= set(range(*match.span()))

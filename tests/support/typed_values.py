@@ -1,4 +1,5 @@
-"""What the rows of ``tests/typed`` compute with: the package, its printed tables and its records."""
+# ruff: noqa: F401
+"""What the rows of ``tests/typed`` compute with: the package, its tables and its records."""
 
 import inspect
 import json
@@ -6,37 +7,36 @@ import re
 from fractions import Fraction
 from itertools import combinations
 from math import comb, factorial
-from pathlib import Path
 
 import numpy as np
 import pandas
+import plans
+import yaml
 from numpy import cos, exp, log, mean, sqrt
 from scipy import stats
+from support import typed
 
 from biaslib import inference, metrics, models, published, reproduction, stimuli
-from biaslib.datasets import fairface
+from biaslib.datasets import fairface, links
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
-from biaslib.studies import study3_clip_audit
+from biaslib.models import detector as pictures
+from biaslib.models import vl_bert
+from biaslib.published import zhou2022
+from biaslib.studies import study2_masked, study3_clip_audit
 from companion import study3_clip_audit as audit_plots
 from companion import text_encoders as text_plots
 from companion.capstone import FLAWED
 from companion.what_is_measured import agreement, two_levels
-from plantedworld import trial
+from plantedworld import _seeds, _sprites, trial
+from plantedworld.inputs import study3_clip_audit as toy_audit
 from plantedworld.studies import measures, recovery
+from plantedworld.studies import study1_grounded as planted_grounded
 from plantedworld.studies import study4_captions as planted_captions
-from support import typed
+from plantedworld.studies.recorded import recorded
 from tools import decision_rule
 from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
 from tools.benchmarks import caption_association as sizes_of_casc
-from biaslib.datasets import links
-from biaslib.models import detector as pictures
-from biaslib.models import vl_bert
-from biaslib.studies import study2_masked
-from plantedworld import _seeds, _sprites
-from plantedworld.inputs import study3_clip_audit as toy_audit
-from plantedworld.studies import study1_grounded as planted_grounded
-import yaml
 
 
 def default(function, name):
@@ -45,6 +45,10 @@ def default(function, name):
 
 confidence = 100 * default(inference.proportion_interval, "confidence")
 level = default(inference.power, "alpha")
+
+
+def csv(path):
+    return pandas.read_csv(typed.ROOT / path)
 
 
 def word(said, holds):
@@ -69,11 +73,11 @@ SIDES = binomial(5, 6) / binomial(5, 6, "greater")
 
 
 def regions(model):
-    """Numbers of what the package says of a model's regions: how many it reads, their size, ours."""
+    """What the package says of a model's regions: how many it reads, their size, and ours."""
     return [int(n) for n in re.findall(r"\d+", models.REGISTRY[model].features.replace(",", ""))]
 
 
-STAMP = json.loads(Path("companion/data/language_stamp.json").read_text())
+STAMP = json.loads((typed.ROOT / "companion/data/language_stamp.json").read_text())
 language_bits = int(re.search(r"Q(\d)", STAMP["file"])[1])
 
 
@@ -181,7 +185,7 @@ n_agree, n_pairs = pairs("all four")[:2]
 sizes = effects[["word", "sentence"]].dropna().abs()
 large = effects.loc[sizes.index[(sizes > 0.5).all(axis=1)]]
 large_once = sizes[(sizes > 0.5).any(axis=1)]
-flaws = sorted(FLAWED)
+flaws, sound = sorted(FLAWED), sorted(set(range(1, 11)) - FLAWED)
 
 
 # Worked examples
@@ -229,8 +233,12 @@ def judged(margin, low, high):
 
 # The real text encoder, as the chapter's run had it: tests/golden/text_encoder_results.README.md
 
-RESULTS = pandas.read_csv("tests/golden/text_encoder_results.csv").set_index(["test", "level"])
-analyses = text_plots.all_analyses(pandas.read_csv("tests/golden/text_encoder_analyses.csv"))
+RESULTS = pandas.read_csv(typed.ROOT / "tests/golden/text_encoder_results.csv").set_index(
+    ["test", "level"]
+)
+analyses = text_plots.all_analyses(
+    pandas.read_csv(typed.ROOT / "tests/golden/text_encoder_analyses.csv")
+)
 four = text_plots.four_counts(RESULTS, RESULTS)
 by_bh = int((inference.adjust(RESULTS["p_value_words"], "bh") < level).sum())
 rejections = 100 * RESULTS["rejected"]
@@ -256,8 +264,6 @@ def binomial_weight(k, n):
     return stats.binom.pmf(k, n, 0.5)
 
 
-
-
 def said(page, words):
     """Numbers that another page types at these words, with ``[*]`` for each of them."""
     match = typed.pattern(words.replace("[*]", "{*}"), {}).search(typed.source(page))
@@ -269,11 +275,18 @@ def said(page, words):
 kinds = stimuli.taxonomy_kinds()["kind"].value_counts()
 case_study = int((stimuli.entities()["set"] == "case study").sum())
 half_precision = int(re.search(r"float16 keeps (\d+) in 100", inspect.getsource(pictures))[1])
-anchors = np.prod([len(each[0]) for each in list(detector.SETTINGS["anchor_generator"].values())[:2]])
-cards = [*said("book/slides/foundations.md", "X holds [*], [*] and [*]."), *said("book/slides/foundations.md", "Y holds [*], [*] and")]
+generator = detector.SETTINGS["anchor_generator"]
+anchors = len(generator["sizes"][0]) * len(generator["aspect_ratios"][0])
+cards = [
+    *said("book/slides/foundations.md", "X holds [*], [*] and [*]."),
+    *said("book/slides/foundations.md", "Y holds [*], [*] and"),
+]
 in_either_order = said(
     "notebooks/study2_masked.ipynb",
     "probability of [*] in one picture, [*] in a second and [*] in a third, and [*] without",
+)
+constant_scores = said(
+    "book/slides/foundations.md", "Four scores of [*], against four scores of [*]."
 )
 hand_out = said("book/slides/study2_masked.md", "| [*] | [*] | [*] |")
 
@@ -289,23 +302,27 @@ def documented(words):
 
 def checkpoints(number):
     """Gigabytes of the models that a study downloads."""
-    row = pandas.read_csv("biaslib/models/data/downloads.csv").iloc[number - 1]
+    row = csv("biaslib/models/data/downloads.csv").iloc[number - 1]
     return sum(model_bytes(name) for name in re.findall(r"`([\w-]+)`", row["Checkpoints"])) / 1e9
 
 
 def full_size(family, column):
-    table = pandas.read_csv("tools/benchmarks/results/full_size.csv").set_index("family")
+    table = pandas.read_csv(typed.ROOT / "tools/benchmarks/results/full_size.csv").set_index(
+        "family"
+    )
     return table.at[family, column]
 
 
 def card(chapter):
     """Minutes of a chapter and of its exercises, as its card says."""
-    found = re.search(r"\*\*(?:Minutes\.|Time:)\*\*\D*(\d+)\D+(\d+)", typed.source(f"notebooks/{chapter}.ipynb"))
+    found = re.search(
+        r"\*\*(?:Minutes\.|Time:)\*\*\D*(\d+)\D+(\d+)", typed.source(f"notebooks/{chapter}.ipynb")
+    )
     return int(found[1]), int(found[2])
 
 
 def plan(name):
-    return yaml.safe_load(Path(f"book/plans/{name}.yml").read_text())
+    return yaml.safe_load(typed.source(f"book/plans/{name}.yml"))
 
 
 def minute(name, shown):
@@ -324,3 +341,5 @@ def names_capstone(session):
 
 
 capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
+all_entities = len(stimuli.entities())
+own_vlbs = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
