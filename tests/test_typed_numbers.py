@@ -341,7 +341,7 @@ def test_every_other_number_is_derived(page):
 
 
 def test_a_row_has_a_source():
-    """An expression names something; what a row reads is not only repeated."""
+    """An expression names something; what a row reads is used again."""
     assert {*TYPED, *typed.rows()} - {"*"} <= {*typed.pages()}
     bare = {page: typed.without_a_source(page_rows) for page, page_rows in typed.rows().items()}
     assert {page: found for page, found in bare.items() if found} == {}

@@ -1,10 +1,11 @@
 """Numbers that are typed into a page, and rows that say what each of them has to be.
 
 A row is words of the page with holes. ``{expression}`` stands for a number that Python computes,
-``{=expression}`` for a text that it gives, ``{?name}`` reads a number that was made up for an
-exercise, so that what follows from it can be computed, ``{*}`` is made up as well, but nothing
-follows from it, and ``{@source number}`` is cited from what the package does not carry. ``..``
-skips words. A number is compared as far as it is written: .63 with 0.6287.
+``{=expression}`` for a text that it gives. ``{?name}`` reads a number that was made up for an
+exercise, so that what follows from it can be computed, or that it is the same elsewhere; ``{*}`` is
+made up as well, and nothing follows from it; ``{@source number}`` is cited, or was measured, and
+the package has no record of it. ``..`` skips words. A number is compared as far as it is written:
+.63 with 0.6287.
 """
 
 import ast
@@ -98,16 +99,15 @@ def numbers(text: str) -> list[re.Match]:
             fences.append((fence[1], bool(CODE.match(fence[2].strip() or "text"))))
         lines.append(re.sub(r"\d", "_", line) if fence or inside else line)
     prose = re.sub(r"\A---\n[\s\S]*?\n---\n", lambda m: re.sub(r"\d", "_", m[0]), "".join(lines))
-    prose = MATHS.sub(
-        lambda m: (
-            re.sub(r"(?<![\d.])\d(?![\d.])", "_", m[0])
-            if SYMBOL.search(m[0]) or "=" not in m[0]
-            else m[0]
-        ),
-        prose,
-    )
-    prose = NAME.sub(lambda match: re.sub(r"\d", "_", match[0]), prose)
+    prose = NAME.sub(lambda match: re.sub(r"\d", "_", match[0]), MATHS.sub(_worked, prose))
     return list(NUMBER.finditer(prose))
+
+
+def _worked(formula: re.Match) -> str:
+    """Blank single digits of a formula with symbols, which no number of a page changes."""
+    if SYMBOL.search(formula[0]) or "=" not in formula[0]:
+        return re.sub(r"(?<![\d.])\d(?![\d.])", "_", formula[0])
+    return formula[0]
 
 
 @functools.cache
@@ -143,20 +143,14 @@ def read(written: str) -> float:
 
 def pattern(row: str, values: dict) -> re.Pattern:
     """Return the row's words, with a group for each number."""
+    number = rf"((?i:\b(?:{'|'.join(WORDS)})\b)|{DIGITS})"
     parts, at = [], 0
     for hole in [*HOLE.finditer(row), None]:
-        words = row[at : hole.start() if hole else None]
-        parts += [
-            re.sub(
-                r"\\? ",
-                r"\\s+",
-                re.escape(words.replace(r"\{", "{").replace(r"\}", "}")).replace(r"\ \.\.\ ", GAP),
-            )
-        ]
+        words = row[at : hole.start() if hole else None].replace(r"\{", "{").replace(r"\}", "}")
+        words = re.escape(words).replace(r"\ \.\.\ ", GAP)
+        parts.append(re.sub(r"\\? ", r"\\s+", words))
         if hole:
-            text = hole[1] == "="
-            number = rf"((?i:\b(?:{'|'.join(WORDS)})\b)|{DIGITS})"
-            parts.append(re.escape(str(eval(hole[2], values))) if text else number)
+            parts.append(re.escape(str(eval(hole[2], values))) if hole[1] == "=" else number)
             at = hole.end()
     return re.compile("".join(parts))
 
@@ -204,16 +198,14 @@ def holds(hole: re.Match, written: str, values: dict) -> bool | float:
 
 
 def without_a_source(page_rows: list[str]) -> list[str]:
-    """Return expressions that name nothing, and numbers that are read though nothing follows."""
+    """Return expressions that name nothing, and numbers that are read and not used again."""
     holes = [(hole[1], hole[2]) for row in page_rows for hole in HOLE.finditer(row)]
     names = {
-        expression: {
-            node.id for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)
-        }
+        expression: {each.id for each in ast.walk(ast.parse(expression)) if hasattr(each, "id")}
         for kind, expression in holes
         if kind in ("", "=")
     }
-    used = set().union(*(found for expression, found in names.items() if found != {expression}))
+    used = set().union(*names.values())
     bare = [expression for expression, found in names.items() if not found]
     return bare + [name for kind, name in holes if kind == "?" and name not in used]
 

@@ -160,8 +160,10 @@ def model_bytes(name):
     return 4 * models.REGISTRY[name].parameters
 
 
-PORTRAITS_AND_CAPTIONS = re.findall(r"([\d.]+) GB", inspect.getdoc(study3_clip_audit.fetch))
-portraits_and_captions = sum(map(float, PORTRAITS_AND_CAPTIONS))
+documented = [
+    float(n)  # gigabytes of portraits, files of captions, gigabytes of one, millions in it
+    for n in re.findall(r"(\d[\d.]*)\s+(?:GB|files|million)", study3_clip_audit.fetch.__doc__)
+]
 
 
 def to_judge(word, column):
@@ -218,9 +220,6 @@ def own_and_pooled(man, woman, lm, lw, tm, tw):
     return everywhere, own
 
 
-eight = 8
-
-
 def clopper(vlbs, n):
     return inference.proportion_interval(round(vlbs * n / 100), int(n))
 
@@ -233,12 +232,8 @@ def judged(margin, low, high):
 
 # The real text encoder, as the chapter's run had it: tests/golden/text_encoder_results.README.md
 
-RESULTS = pandas.read_csv(typed.ROOT / "tests/golden/text_encoder_results.csv").set_index(
-    ["test", "level"]
-)
-analyses = text_plots.all_analyses(
-    pandas.read_csv(typed.ROOT / "tests/golden/text_encoder_analyses.csv")
-)
+RESULTS = csv("tests/golden/text_encoder_results.csv").set_index(["test", "level"])
+analyses = text_plots.all_analyses(csv("tests/golden/text_encoder_analyses.csv"))
 four = text_plots.four_counts(RESULTS, RESULTS)
 by_bh = int((inference.adjust(RESULTS["p_value_words"], "bh") < level).sum())
 rejections = 100 * RESULTS["rejected"]
@@ -258,6 +253,7 @@ def reached(d, *random):
 
 
 words_a_side = RESULTS["n_words"]
+n_words = int(words_a_side.min())
 
 
 def binomial_weight(k, n):
@@ -294,12 +290,6 @@ hand_out = said("book/slides/study2_masked.md", "| [*] | [*] | [*] |")
 toy = toy_audit.inputs()
 
 
-def documented(words):
-    """The number of these words in what the function says that downloads the data of study 3."""
-    assert words in " ".join(inspect.getdoc(study3_clip_audit.fetch).split())
-    return float(words.split()[0])
-
-
 def checkpoints(number):
     """Gigabytes of the models that a study downloads."""
     row = csv("biaslib/models/data/downloads.csv").iloc[number - 1]
@@ -307,17 +297,12 @@ def checkpoints(number):
 
 
 def full_size(family, column):
-    table = pandas.read_csv(typed.ROOT / "tools/benchmarks/results/full_size.csv").set_index(
-        "family"
-    )
-    return table.at[family, column]
+    return csv("tools/benchmarks/results/full_size.csv").set_index("family").at[family, column]
 
 
 def card(chapter):
     """Minutes of a chapter and of its exercises, as its card says."""
-    found = re.search(
-        r"\*\*(?:Minutes\.|Time:)\*\*\D*(\d+)\D+(\d+)", typed.source(f"notebooks/{chapter}.ipynb")
-    )
+    found = plans.CARD.search(typed.source(f"notebooks/{chapter}.ipynb"))
     return int(found[1]), int(found[2])
 
 
