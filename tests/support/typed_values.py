@@ -24,6 +24,7 @@ from biaslib.models import detector as pictures
 from biaslib.models import vl_bert
 from biaslib.published import zhou2022
 from biaslib.studies import study2_masked, study3_clip_audit
+from companion import published_numbers
 from companion import study3_clip_audit as audit_plots
 from companion import text_encoders as text_plots
 from companion.capstone import FLAWED
@@ -148,6 +149,7 @@ def fitting(percentage, most, step=1):
 
 
 vlrs_printed, vlbs_printed = of_religion("vlrs"), of_religion("vlbs")
+most = int(re.search(r"71\.43, (\d+)", inspect.getsource(published_numbers.check_sizes))[1])
 half_a_digit = 0.5 / 10 ** len(str(vlrs_printed).partition(".")[2])
 published_models = published.table("ross2021", 4)["model"].dropna().unique()
 
@@ -284,6 +286,15 @@ in_either_order = said(
 constant_scores = said(
     "book/slides/foundations.md", "Four scores of [*], against four scores of [*]."
 )
+two_models = said("book/quizzes/own_model.yml", "vlbs of [*] ([*] to [*]) and [*] ([*] to [*]) on")
+noise_floor = said("notebooks/planted_study4_captions.ipynb", "noise floor is [*] points")[0]
+four_models = [
+    said(
+        "notebooks/planted_study4_captions.ipynb",
+        f"| {name} | [*] ([*] to [*]) | [*] | [*] ([*] to [*]) |",
+    )
+    for name in "ABCD"
+]
 hand_out = said("book/slides/study2_masked.md", "| [*] | [*] | [*] |")
 
 
