@@ -482,16 +482,9 @@ def printed_effects() -> pandas.DataFrame:
     return wide.reset_index()
 
 
-def printed_sizes() -> pandas.DataFrame:
-    """Return the printed effect sizes of Experiments 1 and 2 with *size*, their absolute values."""
-    every = pandas.concat([published.table("ross2021", number) for number in (3, 4, 6)])
-    rows = every[every["level"].isin(list(LETTERS)) & every["effect_size"].notna()]
-    return rows.assign(size=rows["effect_size"].abs())
-
-
 def printed_effects_figure():
     """Draw every printed effect size of Experiments 1 and 2: a row a test, colours for levels."""
-    sizes = printed_sizes().query("source == 'google'")
+    sizes = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
     names = list(study.tests()["test"])[::-1]
     models = list(dict.fromkeys(sizes["model"]))
     figure, axes = subplots(2, 1, height=7.8, width=4.3, sharex=True)

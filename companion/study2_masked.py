@@ -122,8 +122,10 @@ def printed_probabilities() -> pandas.DataFrame:
 def printed_figure():
     """Draw the four probabilities of the paper's Table 3 beside what each picture shows."""
     rows = printed_probabilities()
-    figure, axes = subplots(len(rows), 2, height=2.8, width=4.3, width_ratios=[1, 3])
+    figure, axes = subplots(len(rows), 2, height=3.2, width=3.4, width_ratios=[1, 3])
     figure.set_facecolor("white")
+    message = "What is not there gets more,\nonce clearly and once barely"
+    figure.suptitle(message, x=0.02, ha="left", fontsize=11)
     for row, (left, right) in zip(rows.to_dict("records"), axes, strict=True):
         left.imshow(emoji_on_white(EMOJI[row["shown"]]), interpolation="lanczos")
         left.axis("off")
@@ -134,8 +136,8 @@ def printed_figure():
         )
         bars[1].set(hatch="//", facecolor="0.75")
         for at, value in enumerate(values):
-            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=9.5)
-        right.set(xlim=(0, 0.62), xticks=(0, 0.25, 0.5))
+            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=10)
+        right.set(xlim=(0, 0.7), xticks=(0, 0.25, 0.5))
         right.invert_yaxis()
     axes[-1, 1].set_xlabel("probability that VL-BERT gives", fontsize=10)
     return figure
@@ -183,7 +185,7 @@ def example(parts: Sequence[tuple[str, dict[str, float], str]]):
     parts
         Name of the source, S(E, g) by agent, and what is exchanged in words.
     """
-    figure, axes = subplots(len(parts), 2, height=5.4, width=4.3, width_ratios=[1.3, 1])
+    figure, axes = subplots(len(parts), 2, height=5.4, width=3.4, width_ratios=[1.3, 1])
     figure.set_facecolor("white")
     for (name, found, _), (left, right) in zip(parts, axes, strict=True):
         things, caption = SHOWN[name]
@@ -329,7 +331,7 @@ def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOU
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    figure, panels = subplots(len(levels), 1, height=1.7 * len(levels), width=4.3, squeeze=False)
+    figure, panels = subplots(len(levels), 1, height=1.9 * len(levels), width=4.3, squeeze=False)
     for axes, level in zip(panels[:, 0], levels, strict=True):
         _draw_bars(axes, _of(scores, level, "case study"), level)
     handles = {
@@ -357,8 +359,8 @@ def _draw_bars(axes, rows: pandas.DataFrame, level: str) -> None:
             label=AGENT_NAMES[key], yerr=_reach(part), error_kw={"elinewidth": 1, "capsize": 2},
         )  # fmt: skip
     axes.axhline(0, color="0.3", linewidth=0.9)
-    axes.set_xticks(np.arange(len(names)), names, rotation=0 if len(names) < 9 else 60)
-    axes.tick_params(axis="x", labelsize=8.5)
+    axes.set_xticks(np.arange(len(names)), names, rotation=30 if len(names) < 9 else 60)
+    axes.tick_params(axis="x", labelsize=10)
     axes.set_ylabel(f"{_symbol(level)}(E, g)", parse_math=True)
 
 
@@ -429,12 +431,12 @@ def bias_bars(scores: pandas.DataFrame):
     """
     levels = ("S_L, no image", "S_PT")
     order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
-    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, width=4.3, sharey=True)
+    figure, panels = subplots(1, 2, height=0.18 * len(order) + 1.0, width=4.3, sharey=True)
     for axes, level in zip(panels, levels, strict=True):
         rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
         _draw_bias(axes, rows.loc[order["test"]])
         axes.set_xlabel(_bias_axis(level), parse_math=True, fontsize=10)
-    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=8)
+    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=10)
     panels[0].set_ylim(-0.7, len(order) - 0.3)
     panels[0].legend(frameon=False, loc="lower right", fontsize=9)
     return _from(figure, scores)
@@ -516,13 +518,13 @@ def language_bias() -> pandas.DataFrame:
 def language_figure(bias: pandas.DataFrame):
     """Draw the mean of B over six wordings of the forty entities, with intervals: Figure 5a."""
     rows = bias[bias["set"] == "gendered"].sort_values("value", ignore_index=True)
-    figure, axes = subplots(height=6.6, width=4.3)
+    figure, axes = subplots(height=6.6, width=3.4)
     for group, marker in (("women", "o"), ("men", "s")):
         part = rows[rows["stereotype"] == group]
         colour = GROUP_COLOURS[group]
         dots(axes, part.index, part, colour, marker, f"label: {group}")
     axes.axvline(0, color="0.3", linewidth=0.9)
-    axes.set_yticks(range(len(rows)), rows["entity"], fontsize=8)
+    axes.set_yticks(range(len(rows)), rows["entity"], fontsize=8.5)
     axes.set_xlabel("B (← men, women →)")
     axes.legend(frameon=False, fontsize=9)
     return figure

@@ -32,23 +32,6 @@ OPEN_TYPES = ("Occupation", "Activity")
 # What the paper prints
 
 
-def first_words(numbers: Sequence[int] = (14, 18, 17)) -> pandas.DataFrame:
-    """Return the first word of each printed list by race: a row a race and table.
-
-    Races stand by their highest value, the highest first, and tables in the order given.
-
-    Examples
-    --------
-    >>> first_words().loc[0, ["group", "category", "word"]].tolist()
-    ['Middle Eastern', 'Political', 'extremist']
-    """
-    lists = pandas.concat(published.table(PAPER, number) for number in numbers)
-    first = lists[lists["rank"] == 1]
-    highest = first.groupby("group")["casc"].transform("max")
-    rows = first.assign(highest=highest).sort_values("highest", ascending=False, kind="stable")
-    return rows.drop(columns="highest").reset_index(drop=True)
-
-
 PRINTED_FIRST = {
     "shy": (4, "women", "East Asian"),
     "domestic": (4, "women", "Indian"),

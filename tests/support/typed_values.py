@@ -339,3 +339,18 @@ def names_capstone(session):
 capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
 all_entities = len(stimuli.entities())
 own_vlbs = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+
+
+def observed(condition, n, quantity, of="", nominal=0.95):
+    """Shares in 100 of runs of ``make levels``: of one condition, the least and the largest."""
+    table = csv("tools/benchmarks/results/levels.csv").query(
+        "condition == @condition and quantity == @quantity and nominal == @nominal"
+    )
+    table = table[table["n"].str.contains(n) & table["of"].str.contains(of, regex=False)]
+    return 100 * table["observed"].min(), 100 * table["observed"].max()
+
+
+zhou_cells = zhou2022.score_intervals().query("category != 'overall' and metric == 'vlbs'")
+SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"
+WIDE = "log probabilities with SD 1.2"
+small_groups = [int(n) for n in re.findall(r"\d+", SMALL)]
