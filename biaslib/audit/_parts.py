@@ -210,20 +210,20 @@ def _associations(audited: AuditedModel, setting: Setting, with_images: bool) ->
 
 def _level(embedded: list, experiments: tuple[int, ...], n_resamples: int) -> pandas.DataFrame:
     """Return the experiments of all tests at one level, each beside its nulls."""
-    settings = {"units": "words", "n_bootstrap": n_resamples}
     rows = [
-        grounded.score(sets, experiment, **settings)
+        grounded.score(sets, experiment, n_resamples)
         for sets in embedded
         for experiment in experiments
     ]
     random = [nulls.random_attributes(embedded, number) for number in experiments if number != 3]
     keys = ["test", "level", "experiment"]
     table = pandas.DataFrame(rows).merge(pandas.concat(random), on=keys, how="left")
-    p_values = table.filter(["p_high_words", "p_value_images", "p_value_attributes", "p_random"])
+    p_values = table.filter(["p_high", "p_value_images", "p_random"])
     # A claim needs every null to be rejected: the largest p-value is valid for that. Without random
     # attributes a test describes; Experiment 3 asks whether the picture matters, not for whom.
-    table = table.assign(p_value=p_values.max(axis=1).where(table["p_random"].notna()))
-    return table.drop(columns=["p_low", "p_high", "p_method"], errors="ignore")
+    p_value = p_values.max(axis=1).where(table["p_random"].notna())
+    table = table.assign(p_value_words=table["p_value"], p_value=p_value)
+    return table.drop(columns=table.filter(regex="_paper$|^p_(low|high|method)$"))
 
 
 # Study 2
