@@ -342,15 +342,18 @@ own_vlbs = zhou2022.score_intervals().query("category == 'overall' and metric ==
 
 
 def observed(condition, n, quantity, of="", nominal=0.95):
-    """Shares in 100 of runs of ``make levels``: of one condition, the least and the largest."""
+    """Shares in 100 of runs of ``make levels``, the least and the largest of these conditions."""
     table = csv("tools/benchmarks/results/levels.csv").query(
-        "condition == @condition and quantity == @quantity and nominal == @nominal"
+        "quantity == @quantity and nominal == @nominal"
     )
-    table = table[table["n"].str.contains(n) & table["of"].str.contains(of, regex=False)]
+    for column, words in (("condition", condition), ("n", n), ("of", of)):
+        table = table[table[column].str.contains(words)]
     return 100 * table["observed"].min(), 100 * table["observed"].max()
 
 
 zhou_cells = zhou2022.score_intervals().query("category != 'overall' and metric == 'vlbs'")
+OF_WORDS = observed("^words", "", "level", "words as units", level)
+OWN_TEST = observed("^words", "", "level", "Experiment 2, the paper's own test", level)
 SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"
 WIDE = "log probabilities with SD 1.2"
 small_groups = [int(n) for n in re.findall(r"\d+", SMALL)]
