@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib import display, inference, published, reproduction, stimuli
+from biaslib import display, inference, published, stimuli
 from biaslib.display import GROUP_COLOURS, dots, interval_text, listed, marked, signed, subplots
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
@@ -28,49 +28,33 @@ NAMES = {"vl-bert": "VL-BERT", "visualbert": "VisualBERT", "bert": "BERT"}
 # What the paper says
 
 
-STATED = (
-    (13, "S_PT", "men", "rises with both, more with a man", ("briefcase",)),
-    (15, "S_PT", "men", "rises with a man, falls with a woman", ("purse",)),
-    (14, "S_PT", "men", "falls with both, more with a woman", ("apron", "wine", "beer")),
-    (12, "S_PT", "not stated", "falls with both", ("suit",)),
-    (17, "S_L", "women", "rises with a woman, falls with a man", ("purse",)),
-    (19, "S_L", "not stated", "depends on the gender", ("briefcase", "apron", "beer")),
-    (20, "S_L", "hardly differs", "similar with both", ("suit", "wine")),
-    (21, "S_V", "women", "rises more with a woman", ("purse", "apron")),
-    (22, "S_V", "men", "rises more with a man", ("briefcase", "beer")),
-    (23, "S_V", "differs less", "than the other four", ("suit", "wine")),
-)
-"""What Sections 4.2 to 4.4 say of the six entities: the number of the claim, the
-source, towards whom the bias score points, how, and of which entities."""
+TOWARDS = {("B", "+"): "women", ("B", "-"): "men", ("|B|", "-"): "differs less"}
+"""Where a stated side of the bias score points, or that it is smaller than those of others."""
 
 
 def stated() -> pandas.DataFrame:
-    """Return what the paper's text states of every entity of its case study, by source.
+    """Return what the paper's text states of the entities of its case study, a score a row.
 
     Returns
     -------
     pandas.DataFrame
-        One row an entity and source: *entity*, *level*, *direction* (``women``, ``men``, ``hardly
-        differs``, ``differs less`` or ``not stated``), *how*; the *place* and the *quotation* in
-        the paper, and the number of the *claim*.
+        As of :func:`biaslib.published.stated`, by entity (*test*) and source (*level*), with the
+        *direction* of the two together: ``women``, ``men``, ``differs less`` or ``not stated``.
 
     Examples
     --------
-    >>> found = stated().set_index(["entity", "level"])["direction"]
-    >>> found["purse"].to_dict()
+    >>> found = stated().drop_duplicates(["test", "level"]).set_index(["test", "level"])
+    >>> found.loc["purse", "direction"].to_dict()
     {'S_PT': 'men', 'S_L': 'women', 'S_V': 'women'}
     """
-    claims = reproduction.claims(PAPER).set_index("id")
-    rows = []
-    for number, level, direction, how, entities in STATED:
-        claim = claims.loc[f"{PAPER}/claim/{number}"]
-        said = {"place": claim["place"], "quotation": claim["quotation"], "claim": number}
-        row = {"level": level, "direction": direction, "how": how} | said
-        rows += [{"entity": entity} | row for entity in entities]
-    order = {name: at for at, name in enumerate(_case_study())}
-    found = pandas.DataFrame(rows)
-    keys = [found["entity"].map(order), found["level"].map(THREE_SOURCES.index)]
-    return found.iloc[np.lexsort(keys[::-1])].reset_index(drop=True)
+    entities = _case_study()
+    rows = published.stated(PAPER)
+    rows = rows[rows["test"].isin(entities)]
+    known = [TOWARDS.get(each) for each in zip(rows["statistic"], rows["sign"], strict=True)]
+    cells = rows.assign(direction=known).groupby(["test", "level"])["direction"]
+    rows = rows.assign(direction=cells.transform("first").fillna("not stated"))
+    order = {name: at for at, name in enumerate([*entities, *THREE_SOURCES])}
+    return rows.sort_values(["test", "level"], key=lambda names: names.map(order), kind="stable")
 
 
 def _case_study() -> list[str]:
@@ -85,21 +69,24 @@ def stated_entities(level: str, direction: str) -> str:
     >>> stated_entities("S_V", "men")
     'briefcase and beer'
     """
-    return listed(stated().query("level == @level and direction == @direction")["entity"])
+    return listed(stated().query("level == @level and direction == @direction")["test"].unique())
 
 
 def stated_table() -> pandas.DataFrame:
     """Return :func:`stated` for reading."""
     found = stated()
+    sides = found["sign"].map({"+": "above ", "-": "below "})
+    others = [listed(names.removeprefix("test=").split("|")) for names in found["than"]]
+    marks = [f"that of {each}" if each else "0" for each in others]
     return pandas.DataFrame(
         {
-            "entity": found["entity"],
+            "entity": found["test"],
             "source": found["level"].map(study.SOURCES),
-            "towards": found["direction"],
-            "how": found["how"],
+            "score": found["statistic"].replace("|B|", "size of B"),
+            "stated": sides + marks,
             "in the paper": "“" + found["quotation"] + "”",
             "where": found["place"],
-            "number of the claim": found["claim"],
+            "claims": found["claims"].str.replace(" ", ", "),
         }
     )
 
@@ -148,8 +135,8 @@ def stated_figure():
     arrows = {"women": "women →", "men": "← men"}
     found, entities = stated(), _case_study()
     figure, axes = subplots(height=3.2, width=4.3)
-    for row in found.itertuples():
-        x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
+    for row in found.drop_duplicates(["test", "level"]).itertuples():
+        x, y = THREE_SOURCES.index(row.level), entities.index(row.test)
         colour = GROUP_COLOURS.get(row.direction, "0.6")
         faint = 0.3 if row.direction in GROUP_COLOURS else 0.08
         axes.bar(x, 0.9, 0.96, y - 0.45, color=colour, alpha=faint, edgecolor="0.4", linewidth=0.6)

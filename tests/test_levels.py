@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 ROOT = Path(__file__).parents[1]
+FAMILIES = ["comparison", "relabelling", "study2", "study3", "study4", "words"]
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +110,39 @@ def test_rows_take_the_place_of_those_of_the_same_condition(levels, table, tmp_p
 
 
 FAMILIES = ["experiments12", "relabelling", "study2", "study3", "study4", "words"]
+
+
+def test_reports_on_two_models_claim_as_rarely_and_as_often_as_was_asked_for(table):
+    """Levels of the five conditions, and power over them, were fixed before the run."""
+    rows = table[table["of"] == "audit.compare"]
+    asked = ~rows["condition"].str.contains("tuned")
+    levels = rows[asked & rows["quantity"].eq("level")]
+    assert len(levels) == 5
+    assert (levels["runs"] == 400).all()
+    assert (levels["high"] < 0.08).all(), levels.to_string()
+    large = rows[asked & rows["condition"].str.endswith("of 1")]
+    assert len(large) == 5
+    assert large["observed"].mean() >= 0.8
+
+
+def test_the_power_of_a_comparison_is_that_of_a_t_test_over_the_people(table):
+    """60 people, .05 / 7, by the variance of the difference of two means of eight words."""
+    rows = table[table["of"].eq("audit.compare") & table["quantity"].eq("power")]
+    found = (
+        rows["condition"]
+        .str.extract(r"by ([\d.]+)(, one)?.* of ([\d.]+)$")
+        .assign(observed=rows["observed"])
+    )
+    found = found[rows["condition"].str.contains("correlate")]
+    assert len(found) == 15
+    for row in found.itertuples():
+        rho, related, planted = float(row[1]), 0.7 * isinstance(row[2], str), float(row[3])
+        left = np.sqrt(1 - planted**2 / 16)  # of the spread of a word in which something is planted
+        spread = 2 * (rho + (1 - rho) / 8) * (left**2 + 1 - 2 * related * left)
+        away, least = planted / np.sqrt(spread * 4 / 60), stats.t.ppf(1 - 0.025 / 7, 58)
+        power = stats.nct.sf(least, 58, away) + stats.nct.cdf(-least, 58, away)
+        error = np.sqrt(power * (1 - power) / 400)
+        assert abs(row.observed - power) < 3.5 * error + 0.03, (row, power)
 
 
 @pytest.mark.slow

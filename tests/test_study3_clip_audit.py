@@ -335,7 +335,7 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     assert (corpus.missing, corpus.profile, corpus.truth) == ("", "paper", None)
     shares = study.source_of_bias(corpus.path, audit.table)
     assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
-    there, notes, occupations, activities, met, beside, rest, pronouns = plots.results(
+    there, notes, occupations, activities, met, beside, signs, rest, pronouns = plots.results(
         given, audit, corpus, shares
     )
     assert there.frame["what is missing"].iloc[0] == "86,702 of FairFace train, crop 0.25"
@@ -347,6 +347,9 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
         assert each.caption.startswith(f"{kind}: highest C-ASC by gender")
     counts = {"hamidieh2023_laion_pronouns": study.pronoun_counts(shares)}
     found = reproduction.compare(audit.scores, "hamidieh2023", counts)
+    stated = found["id"].str.contains("/stated/")
+    assert signs.frame["id"].tolist() == found.loc[stated, "id"].tolist()
+    found = found[~stated]
     assert dict(met.frame.itertuples(index=False)) == {
         each: (found["verdict"] == each).sum() for each in reproduction.VERDICTS
     }
@@ -354,7 +357,7 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     assert beside.folded
     assert "harmful words" in rest.summary
     words = next(part for part in rest.parts if part.caption.startswith("Who is retrieved"))
-    assert words.frame["word"].tolist() == list(plots.PRINTED_FIRST)
+    assert words.frame["word"].tolist() == plots.printed_first()["word"].tolist()
     assert set(pronouns.frame["word"]) == {
         "maid", "nurse", "housekeeper", "assistant", "porter", "farmer", "CEO"
     }  # fmt: skip

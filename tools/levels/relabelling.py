@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from biaslib import inference
-from biaslib.audit._nulls import balanced_preference, contrast, portrait_contrast
+from biaslib.audit._nulls import balanced_preference, contrast, portrait_contrast, standardised
 from biaslib.metrics import caption_association
 from biaslib.studies.study3_clip_audit import welch_p_values
 from tools.levels import levels
@@ -108,7 +108,7 @@ def _portraits(rng, runs):
     shared = rng.normal(size=40)
     lists = [0.7 * by * shared + rng.normal(size=(8, 40)) for by in (1, -1)]
     inside = rng.permutation(40) < 20
-    return portrait_contrast(*lists, inside, np.arange(40), 0)["p_value"]
+    return portrait_contrast(*map(standardised, lists), inside, np.arange(40), 0)["p_value"]
 
 
 def _binomial(rng, runs):
