@@ -131,8 +131,8 @@ def pages() -> list[str]:
 def agrees(written: str, value: float) -> bool:
     """Whether a number as it is written, in digits or as a word, is a value rounded so far."""
     places, value = len(written.partition(".")[2]), float(value)
-    most = 0.5 * 10.0**-places if places else min(0.5, abs(value) / 9)  # 8 is not said of 7
-    return abs(read(written) - value) <= most + 1e-9
+    most = 0.5 * 10.0**-places if places else min(0.5, abs(value) / 7)  # 1 is not said of .7
+    return not re.match(r"[−-]?0\d", written) and abs(read(written) - value) <= most + 1e-9
 
 
 def read(written: str) -> float:

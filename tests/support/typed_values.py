@@ -17,6 +17,7 @@ from scipy import stats
 from support import typed
 
 from biaslib import inference, metrics, models, published, reproduction, stimuli
+from biaslib.audit import _nulls
 from biaslib.datasets import fairface, links
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
@@ -38,6 +39,7 @@ from plantedworld.studies.recorded import recorded
 from tools import decision_rule
 from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
 from tools.benchmarks import caption_association as sizes_of_casc
+from tools.levels import comparison
 
 
 def default(function, name):
@@ -357,3 +359,11 @@ OWN_TEST = observed("^words", "", "level", "Experiment 2, the paper's own test",
 SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"
 WIDE = "log probabilities with SD 1.2"
 small_groups = [int(n) for n in re.findall(r"\d+", SMALL)]
+CLAIMED = observed("labels by coin", "60 people", "level", "audit.compare", level)
+
+
+def found(condition, number):
+    """How many in 100 reports claim a difference of ``comparison.PLANTED``."""
+    words = condition if isinstance(condition, str) else f"by {condition:g};"
+    planted = f"{words}; a difference of {comparison.PLANTED[number]:g}$".replace(";;", ";")
+    return observed(planted, "60 people", "power", "audit.compare", level)[0]
