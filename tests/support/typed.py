@@ -229,6 +229,7 @@ def known(page: str, text: str, values: dict, typed: list[str] = ()) -> SimpleNa
         found.at |= one.at
         found.others |= one.others if re.search("bound|%", row) else set()
     for words in typed:
+        found.wrong += [] if words in text else [f"no such words: {words!r}"]
         for match in re.finditer(re.escape(words), text):
             found.at |= set(range(*match.span()))
     return found
