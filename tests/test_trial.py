@@ -213,37 +213,6 @@ def test_what_the_chapter_says_held_and_did_not():
     assert order["top_k"] < 0.1
 
 
-def words_of(chapter):
-    """The Markdown of a chapter, in one line."""
-    path = Path(__file__).parents[1] / "notebooks" / f"{chapter}.ipynb"
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    return " ".join(" ".join(texts).split())
-
-
-def test_counts_that_the_chapter_types_are_those_of_the_trial():
-    found, text = trial.judged(), words_of("planted_world")
-    verdicts, rises, attacks = found["verdicts"], found["rises"], found["attacks"]
-    assert f"{verdicts['reached'].sum()} of {len(verdicts)} targets are reached" in text
-    whole = trial.recoveries(verdicts)["recovers"]
-    assert f"{whole.sum()} of {len(whole)} such pairs of measure and model do" in text
-    assert f"For {rises['reached'].sum()} of {len(rises)} models, {{term}}`vlbs`" in text
-    assert f"All {len(trial.models())} models were trained and scored" in text
-    wrong = attacks[attacks["scores"] != "the models' own"]
-    claims, called = wrong[["claims", "called recoveries"]].sum()
-    assert f"Of {claims} claims that wrong scores make, **{called} are called" in text
-    keys = ["measure", "model", "dose", "statistic"]
-    beside = found["stand_ins"].merge(verdicts[[*keys, "least", "most"]], on=keys)
-    near = beside[beside["mean"].between(beside["least"], beside["most"])]
-    n_near = len(near.drop_duplicates(keys))
-    assert f"lies within the bounds of {n_near} of {len(verdicts)}" in text
-    clean = attacks["scores"] == "no bias"
-    ((n, passed),) = attacks.loc[clean, ["models", "called unbiased"]].to_numpy()
-    assert f"pass in {passed} of {n} cases" in text
-    n, passed = attacks.loc[~clean, ["models", "called unbiased"]].sum()
-    assert f"In {n} cases a model had a planted bias; in {passed} of them" in text
-
-
 # The page
 
 

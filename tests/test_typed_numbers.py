@@ -1,20 +1,20 @@
-"""Numbers of the papers that are typed into a page are those of the carried tables."""
+"""Every number that is typed into a page is what code derives.
 
-import json
+``TYPED`` has numbers of the papers, ``tests/typed`` all others, in the form that
+:mod:`support.typed` reads.
+"""
+
 import math
-import re
-from pathlib import Path
 
 import pandas
 import pytest
+from support import typed, typed_values
 
 from biaslib import published, reproduction
 from biaslib.datasets.fairface import SPLITS
 from biaslib.published import zhou2022
 from companion import published_numbers as evidence
 from companion import study2_masked as masked
-
-ROOT = Path(__file__).parents[1]
 
 
 def cells(paper, number, column, **where):
@@ -481,50 +481,12 @@ TYPED = {
 }
 """Words of a page around a number, and the number that the tables have."""
 
-WHOLE = {
-    "notebooks/published_numbers.ipynb": set(),
-    "notebooks/study1_grounded.ipynb": {".05"},
-    "notebooks/study2_masked.ipynb": set(),
-    "book/slides/study2_masked.md": {
-        *("0.60", "0.15", "0.30", "0.69", "1.39"),  # The made-up purse, worked by hand.
-        *(".3", ".1", ".002", ".32", ".11", "1.07"),  # An exercise's, and an invented report's.
-    },
-    "notebooks/study3_clip_audit.ipynb": {"3.2", "3.3", "5%", "5.5"},
-    "notebooks/study4_captions.ipynb": set(),
-    "book/slides/study1_grounded.md": set(),
-    "book/slides/study3_clip_audit.md": {
-        *("0.82", "1.02", "0.61", "0.21", "0.09", "0.32", "0.44", "0.24", "0.66", "0.35", "95%")
-    },
-    "book/slides/study4_captions.md": set(),
-}
-"""Chapters and decks of which every number is compared; and what else is there: sections, levels
-and numbers that are made up."""
-
-MEASURED = {
-    "book/index.md": {"16%", "27%"},
-    "notebooks/study1_grounded.ipynb": {"16%", "27%"},
-    "book/slides/study1_grounded.md": {"27%"},
-}
-"""What the built site says of a run; ``test_site`` compares it."""
-
-BOXES = re.compile(r"(?s)(`{3,}|:{3,}).*?\n\1|\$[^$]*\$")
-"""Exercises, cards, boxes to open and formulas."""
+VALUES = vars(typed_values) | {name: each for name, each in globals().items() if name[0] != "_"}
+"""What expressions of rows may name."""
 
 
 def words_with(words, values):
     return words.format(**values) if isinstance(values, dict) else words.format(*values)
-
-
-def text_of(page):
-    """The Markdown of a page; of a chapter, what the authors found, or all of it."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    if page.endswith(".md"):
-        return text
-    cells = [each for each in json.loads(text)["cells"] if each["cell_type"] == "markdown"]
-    texts = ["".join(cell["source"]) for cell in cells]
-    if page in WHOLE:
-        return "\n\n".join(texts)
-    return next(text for text in texts if text.startswith("## What the authors found"))
 
 
 @pytest.mark.parametrize(
@@ -532,7 +494,7 @@ def text_of(page):
     [(page, words, values) for page, rows in TYPED.items() for words, values in rows],
 )
 def test_a_typed_number_is_the_printed_one(page, words, values):
-    assert words_with(words, values) in text_of(page)
+    assert words_with(words, values) in typed.source(page)
 
 
 def test_no_model_lies_above_half_of_its_vlrs_but_one_in_one_category():
@@ -545,14 +507,62 @@ def test_no_model_lies_above_half_of_its_vlrs_but_one_in_one_category():
     assert (len(cells), cells.index[above].tolist()) == (24, [("gender", "VisualBERT")])
 
 
-@pytest.mark.parametrize("page", [page for page in TYPED if page != "README.md"])
-def test_no_other_decimal_is_typed(page):
-    """Numbers of a run are shown by its tables and figures."""
-    text = text_of(page)
-    for words, values in TYPED[page]:
-        text = text.replace(words_with(words, values), "")
-    if page in WHOLE:
-        text = BOXES.sub("", text)
-    found = re.findall(r"(?<![A-Z])\d*\.\d+|\d+%", text)
-    others = WHOLE.get(page, set()) | MEASURED.get(page, set())
-    assert [each for each in found if each not in others] == []
+def typed_words(page):
+    return [words_with(*row) for row in TYPED.get(page, [])]
+
+
+def faults(page, text=None):
+    return typed.faults(page, text or typed.source(page), VALUES, typed_words(page))
+
+
+@pytest.mark.parametrize("page", typed.pages())
+def test_every_other_number_is_derived(page):
+    assert faults(page) == []
+
+
+def test_a_row_has_a_source():
+    """An expression names something; what a row reads is used again."""
+    assert {*TYPED, *typed.rows()} - {"*"} <= {*typed.pages()}
+    bare = {page: typed.without_a_source(page_rows) for page, page_rows in typed.rows().items()}
+    assert {page: found for page, found in bare.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("page", "right", "wrong"),
+    [
+        ("notebooks/study2_masked.ipynb", "are 924 ways", "are 942 ways"),
+        ("notebooks/study2_masked.ipynb", "about −0.94,", "about −0.49,"),
+        ("notebooks/study2_masked.ipynb", "purse 0.0018", "purse 0.0081"),
+        ("notebooks/study2_masked.ipynb", "at least 27 would", "at least 28 would"),
+        ("notebooks/planted_world.ipynb", "Of 158 claims", "Of 185 claims"),
+        ("notebooks/text_encoders.ipynb", "All 39 rows", "All 36 rows"),  # a caption
+        ("book/slides/text_encoders.md", "the median is 16%", "the median is 61%"),
+        ("book/quizzes/study4_captions.yml", "text: 12 to 54", "text: 12 to 45"),
+        ("book/instructor/planted_study3_clip_audit.yml", "by 125", "by 152"),
+        ("book/plan_ninety_minutes.md", "at minute 47", "at minute 74"),
+        ("book/teaching.md", "encoder of 23 million", "encoder of 32 million"),
+        ("README.md", "83 of 156", "83 of 165"),
+        ("book/glossary.md", "uses one word", "uses 17 words"),
+    ],
+)
+def test_another_number_is_noticed(page, right, wrong):
+    text = typed.source(page)
+    assert right in text
+    assert faults(page, text.replace(right, wrong))
+
+
+def test_stored_results_of_the_text_encoder_are_those_found_in_other_ways():
+    other = typed_values.csv("tests/golden/encoder_p_values.csv")
+    other = other.pivot(index=["test", "level"], columns="units", values="p_value")
+    both = typed_values.RESULTS.join(other, how="inner")
+    assert len(both) == 26
+    for ours, name in (("p_value", "items"), ("p_value_words", "words")):
+        assert (both[ours] / both[name] - 1).abs().max() < 0.003
+
+
+@pytest.mark.weekly
+def test_of_sixty_numbers_changed_at_random_fifty_nine_are_noticed():
+    from tools import typed_numbers
+
+    assert typed_numbers.NUMBER == 60
+    assert typed_numbers.main(typed_numbers.NUMBER, typed_numbers.SEED) >= 59

@@ -1,0 +1,369 @@
+# ruff: noqa: F401
+"""What the rows of ``tests/typed`` compute with: the package, its tables and its records."""
+
+import inspect
+import json
+import re
+from fractions import Fraction
+from itertools import combinations
+from math import comb, factorial
+
+import numpy as np
+import pandas
+import plans
+import yaml
+from numpy import cos, exp, log, mean, sqrt
+from scipy import stats
+from support import typed
+
+from biaslib import inference, metrics, models, published, reproduction, stimuli
+from biaslib.audit import _nulls
+from biaslib.datasets import fairface, links
+from biaslib.inference import _permutation
+from biaslib.metrics import association, caption_association, caption_selection, masked_lm
+from biaslib.models import detector as pictures
+from biaslib.models import vl_bert
+from biaslib.published import zhou2022
+from biaslib.studies import study2_masked, study3_clip_audit
+from companion import published_numbers
+from companion import study3_clip_audit as audit_plots
+from companion import text_encoders as text_plots
+from companion.capstone import FLAWED
+from companion.what_is_measured import agreement, two_levels
+from plantedworld import _seeds, _sprites, trial
+from plantedworld.inputs import study3_clip_audit as toy_audit
+from plantedworld.studies import measures, recovery
+from plantedworld.studies import study1_grounded as planted_grounded
+from plantedworld.studies import study4_captions as planted_captions
+from plantedworld.studies.recorded import recorded
+from tools import decision_rule
+from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
+from tools.benchmarks import caption_association as sizes_of_casc
+from tools.levels import comparison
+
+
+def default(function, name):
+    return inspect.signature(function).parameters[name].default
+
+
+confidence = 100 * default(inference.proportion_interval, "confidence")
+level = default(inference.power, "alpha")
+
+
+def csv(path):
+    return pandas.read_csv(typed.ROOT / path)
+
+
+def word(said, holds):
+    """A word that a page may say only if something holds."""
+    return said if holds else f"what does not say {said!r}"
+
+
+def binomial(k, n, sides="two-sided"):
+    return stats.binomtest(int(k), int(n), alternative=sides).pvalue
+
+
+def fraction(p):
+    return Fraction(float(p)).limit_denominator(10_000)
+
+
+def least_significant(n):
+    """The least share of n that differs from one half at the 5% level."""
+    return next(k for k in range(int(n) // 2, int(n) + 1) if binomial(k, n) < level)
+
+
+SIDES = binomial(5, 6) / binomial(5, 6, "greater")
+
+
+def regions(model):
+    """What the package says of a model's regions: how many it reads, their size, and ours."""
+    return [int(n) for n in re.findall(r"\d+", models.REGISTRY[model].features.replace(",", ""))]
+
+
+STAMP = json.loads((typed.ROOT / "companion/data/language_stamp.json").read_text())
+language_bits = int(re.search(r"Q(\d)", STAMP["file"])[1])
+
+
+p_ends = inference.proportion_interval(0, 9).low, inference.proportion_interval(9, 9).high
+n_tests = len(stimuli.association_tests(study1=True))
+n_results = n_tests * len(stimuli.LEVELS)
+bound = inference.largest_effect_size(4, 4, ddof=0)
+floor_share = next(int(name[1:]) for name in measures.STATISTICS if name[0] == "q")
+
+
+def least_p(n):
+    """One over the number of deals of n targets a side."""
+    return 1 / comb(2 * int(n), int(n))
+
+
+def deviations_within(c_asc):
+    """By how many standard deviations within a group two equally large groups differ."""
+    low, high = 0.0, 100.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle / sqrt(1 + middle**2 / 4) < c_asc else (low, middle)
+    return low
+
+
+# The held-out test
+
+KEYS = ["measure", "model", "dose", "statistic"]
+trials = trial.judged()
+targets, rises, attacks = trials["verdicts"], trials["rises"], trials["attacks"]
+recovers = trial.recoveries(targets)["recovers"]
+wrong = attacks[attacks["scores"] != "the models' own"]
+clean = attacks["scores"] == "no bias"
+biased = attacks[~clean]
+beside = trials["stand_ins"].merge(targets[[*KEYS, "least", "most"]], on=KEYS)
+near = beside[beside["mean"].between(beside["least"], beside["most"])].drop_duplicates(KEYS)
+starts = trial.models().query("start != '-'")["start"]
+anew = ~starts.isin(trial.models()["sha256"])
+no_width = targets[targets["low"] == targets["high"]]
+casc_scores = pandas.read_parquet(trial.DATA / "scores.parquet").query(
+    "measure == 'C-ASC' and model == 'clip' and dose == 3 and slot in ('role', 'object')"
+)
+casc_ranks = [
+    recovery.rank_within_signs(part["value"], part["truth"])
+    for _, part in casc_scores.groupby(["seed", "sample"])
+]
+
+
+# Printed tables
+
+percent = caption_selection.ivlas(100, 0)
+harmonic = caption_selection.ivlas(1, 99) / (1 * 1 / (1 + 1))
+
+
+def of_religion(metric):
+    table = published.table("zhou2022", 4)
+    where = (table["model"] == "ViLT") & (table["category"] == "religion")
+    return float(table.loc[where & (table["metric"] == metric), "value"].item())
+
+
+def fitting(percentage, most, step=1):
+    """Numbers of images up to ``most`` of which a whole number rounds to a printed percentage."""
+    sizes = range(step, int(most) + 1, step)
+    return [
+        n
+        for n in sizes
+        if any(round(100 * k / (n // step), 2) == percentage for k in range(n // step + 1))
+    ]
+
+
+vlrs_printed, vlbs_printed = of_religion("vlrs"), of_religion("vlbs")
+most = int(re.search(r"71\.43, (\d+)", inspect.getsource(published_numbers.check_sizes))[1])
+half_a_digit = 0.5 / 10 ** len(str(vlrs_printed).partition(".")[2])
+published_models = published.table("ross2021", 4)["model"].dropna().unique()
+
+
+def errata(number):
+    return published.errata().set_index("id").at[number, "printed"]
+
+
+def model_bytes(name):
+    return 4 * models.REGISTRY[name].parameters
+
+
+documented = [
+    float(n)  # gigabytes of portraits, files of captions, gigabytes of one, millions in it
+    for n in re.findall(r"(\d[\d.]*)\s+(?:GB|files|million)", study3_clip_audit.fetch.__doc__)
+]
+
+
+def to_judge(word, column):
+    row = audit_plots.scores_to_judge().set_index("word").loc[word]
+    low, high = re.findall(r"[−\d.]+", row["95% interval"])
+    return typed.read({"value": str(row["C-ASC"]), "low": low, "high": high}[column])
+
+
+def pairs(model, other="sentence"):
+    """Of Ross et al.'s printed effects at two levels: how many agree in sign, of how many, rank."""
+    table = agreement(effects, "word", other).set_index("model").loc[model]
+    return int(table["same sign"]), int(table["n"]), float(table["rank correlation"])
+
+
+def same_sign(rows):
+    return int((rows["word"] * rows["sentence"] > 0).sum())
+
+
+effects = two_levels(3)
+n_agree, n_pairs = pairs("all four")[:2]
+sizes = effects[["word", "sentence"]].dropna().abs()
+large = effects.loc[sizes.index[(sizes > 0.5).all(axis=1)]]
+large_once = sizes[(sizes > 0.5).any(axis=1)]
+flaws, sound = sorted(FLAWED), sorted(set(range(1, 11)) - FLAWED)
+
+
+# Worked examples
+
+
+def reach(least, *cards):
+    """Hands of three cards whose sum is at least so much, the largest first."""
+    hands = [sorted(hand, reverse=True) for hand in combinations(cards, 3) if sum(hand) >= least]
+    return sorted(hands, key=sum, reverse=True)
+
+
+def detectable(n):
+    """The effect size that a test of n a side finds four times out of five; and corrected."""
+    return [
+        inference.minimum_detectable_effect(int(n), int(n), alpha).effect_size
+        for alpha in (level, level / n_tests)
+    ]
+
+
+def own_and_pooled(man, woman, lm, lw, tm, tw):
+    """The statistic with all pictures (Experiment 1) and with those of one's own (2), of angles."""
+
+    def score(word, *attributes):
+        return cos(np.radians(np.subtract(attributes, word))).mean()
+
+    everywhere = (
+        score(man, lm, lw) - score(man, tm, tw) - score(woman, lm, lw) + score(woman, tm, tw)
+    )
+    own = score(man, lm) - score(man, tm) - score(woman, lw) + score(woman, tw)
+    return everywhere, own
+
+
+def clopper(vlbs, n):
+    return inference.proportion_interval(round(vlbs * n / 100), int(n))
+
+
+def judged(margin, low, high):
+    table = published.table("zhou2022", 3).query("metric == 'vlbs' and category == 'overall'")
+    printed = table.set_index("model").at["CLIP", "value"]
+    return reproduction.judge_number([printed], [margin], [low], [high]).tolist()[0]
+
+
+# The real text encoder, as the chapter's run had it: tests/golden/text_encoder_results.README.md
+
+RESULTS = csv("tests/golden/text_encoder_results.csv").set_index(["test", "level"])
+analyses = text_plots.all_analyses(csv("tests/golden/text_encoder_analyses.csv"))
+four = text_plots.four_counts(RESULTS, RESULTS)
+by_bh = int((inference.adjust(RESULTS["p_value_words"], "bh") < level).sum())
+rejections = 100 * RESULTS["rejected"]
+lone = RESULTS[text_plots.significant(RESULTS, RESULTS, True, True, True)]
+
+
+def significant_rows(level_name, column):
+    return int((RESULTS.xs(level_name, level="level")[column] < level).sum())
+
+
+def surviving(test):
+    return 100 * analyses.loc[analyses["test"] == test, "survives"].mean()
+
+
+def reached(d, *random):
+    return int((np.abs(random) >= abs(d)).sum())
+
+
+words_a_side = RESULTS["n_words"]
+n_words = int(words_a_side.min())
+
+
+def binomial_weight(k, n):
+    return stats.binom.pmf(k, n, 0.5)
+
+
+def said(page, words):
+    """Numbers that another page types at these words, with ``[*]`` for each of them."""
+    match = typed.pattern(words.replace("[*]", "{*}"), {}).search(typed.source(page))
+    return [typed.read(each) for each in match.groups()]
+
+
+# What pages say of files, settings and plans
+
+kinds = stimuli.taxonomy_kinds()["kind"].value_counts()
+case_study = int((stimuli.entities()["set"] == "case study").sum())
+half_precision = int(re.search(r"float16 keeps (\d+) in 100", inspect.getsource(pictures))[1])
+generator = detector.SETTINGS["anchor_generator"]
+anchors = len(generator["sizes"][0]) * len(generator["aspect_ratios"][0])
+cards = [
+    *said("book/slides/foundations.md", "X holds [*], [*] and [*]."),
+    *said("book/slides/foundations.md", "Y holds [*], [*] and"),
+]
+in_either_order = said(
+    "notebooks/study2_masked.ipynb",
+    "probability of [*] in one picture, [*] in a second and [*] in a third, and [*] without",
+)
+constant_scores = said(
+    "book/slides/foundations.md", "Four scores of [*], against four scores of [*]."
+)
+two_models = said("book/quizzes/own_model.yml", "vlbs of [*] ([*] to [*]) and [*] ([*] to [*]) on")
+noise_floor = said("notebooks/planted_study4_captions.ipynb", "noise floor is [*] points")[0]
+four_models = [
+    said(
+        "notebooks/planted_study4_captions.ipynb",
+        f"| {name} | [*] ([*] to [*]) | [*] | [*] ([*] to [*]) |",
+    )
+    for name in "ABCD"
+]
+hand_out = said("book/slides/study2_masked.md", "| [*] | [*] | [*] |")
+
+
+toy = toy_audit.inputs()
+
+
+def checkpoints(number):
+    """Gigabytes of the models that a study downloads."""
+    row = csv("biaslib/models/data/downloads.csv").iloc[number - 1]
+    return sum(model_bytes(name) for name in re.findall(r"`([\w-]+)`", row["Checkpoints"])) / 1e9
+
+
+def full_size(family, column):
+    return csv("tools/benchmarks/results/full_size.csv").set_index("family").at[family, column]
+
+
+def card(chapter):
+    """Minutes of a chapter and of its exercises, as its card says."""
+    found = plans.CARD.search(typed.source(f"notebooks/{chapter}.ipynb"))
+    return int(found[1]), int(found[2])
+
+
+def plan(name):
+    return yaml.safe_load(typed.source(f"book/plans/{name}.yml"))
+
+
+def minute(name, shown):
+    """When the slot is over whose words begin so."""
+    slots = plan(name)["sessions"][0]["slots"]
+    last = next(n for n, slot in enumerate(slots) if shown in slot["show"])
+    return sum(slot["minutes"] for slot in slots[: last + 1])
+
+
+def deck_minutes(name):
+    return int(re.search(r"minutes: (\d+)", typed.source(f"book/slides/{name}.md"))[1])
+
+
+def names_capstone(session):
+    return any("notebooks/capstone" in slot.get("pages", []) for slot in session["slots"])
+
+
+capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
+all_entities = len(stimuli.entities())
+own_vlbs = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+
+
+def observed(condition, n, quantity, of="", nominal=0.95):
+    """Shares in 100 of runs of ``make levels``, the least and the largest of these conditions."""
+    table = csv("tools/benchmarks/results/levels.csv").query(
+        "quantity == @quantity and nominal == @nominal"
+    )
+    for column, words in (("condition", condition), ("n", n), ("of", of)):
+        table = table[table[column].str.contains(words)]
+    return 100 * table["observed"].min(), 100 * table["observed"].max()
+
+
+zhou_cells = zhou2022.score_intervals().query("category != 'overall' and metric == 'vlbs'")
+OF_WORDS = observed("^words", "", "level", "words as units", level)
+OWN_TEST = observed("^words", "", "level", "Experiment 2, the paper's own test", level)
+SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"
+WIDE = "log probabilities with SD 1.2"
+small_groups = [int(n) for n in re.findall(r"\d+", SMALL)]
+CLAIMED = observed("labels by coin", "60 people", "level", "audit.compare", level)
+
+
+def found(condition, number):
+    """How many in 100 reports claim a difference of ``comparison.PLANTED``."""
+    words = condition if isinstance(condition, str) else f"by {condition:g};"
+    planted = f"{words}; a difference of {comparison.PLANTED[number]:g}$".replace(";;", ";")
+    return observed(planted, "60 people", "power", "audit.compare", level)[0]
