@@ -176,8 +176,8 @@ def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     found = reproduction.compare(reproduction.read(folder)[0], paper, counts)
     met = found["verdict"].value_counts()
     parts = ", ".join(f"{int(met.get(each, 0)):,} {each}" for each in reproduction.VERDICTS)
-    told = [each["finding"] for each in found.attrs["checks"].values() if each["finding"]]
-    caption = f"Ours beside the printed numbers: {parts}. {' '.join(f'{each}.' for each in told)}"
+    told = " ".join(f"{each}." for each in reproduction.findings(found))
+    caption = f"Ours beside the printed numbers: {parts}. {told}"
     beside = found[found["verdict"] != "not run"]
     caption += f" Recorded in {folder}: please send its two files, unchanged, to {first_run_page()}"
     return Table(beside, caption, folded=True)
