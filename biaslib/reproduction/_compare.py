@@ -186,7 +186,7 @@ def _check(rows: pandas.DataFrame) -> dict[str, object]:
     found = [*_exchanged(rows)]
     # The imaginary models follow from formulas, whatever was run.
     measured = (rows["margin"] > 0) & rows["low"].notna() & rows["high"].notna()
-    measured = rows[measured & ~rows["id"].str.contains("/reference/") & ~rows["twice"]]
+    measured = rows[measured & ~rows["id"].str.contains("/reference/") & ~rows["twice"].astype(bool)]
     off = ((measured["value"] - measured["printed_value"]) / _room(measured)).astype(float)
     n, offset = len(off), float(off.mean())
     spread = float(off.std(ddof=0))

@@ -15,7 +15,6 @@ import numpy as np
 import pandas
 
 from biaslib import published
-
 from biaslib.published import zhou2022
 from biaslib.reproduction._printed import data_of
 

@@ -220,7 +220,7 @@ def _of_family(family: Family, tables: Mapping[str, pandas.DataFrame]) -> pandas
         texts = [", ".join(words) for words in rows["value"]]
         return table.assign(words=rows["value"], printed=texts)
     texts = rows[family.printed] if family.printed else rows["value"].map("{:g}".format)
-    numbers = {"table", "rank", "value", "cell", "of", family.column, family.printed}
+    numbers = {"id", "table", "rank", "value", "cell", "of", family.column, family.printed}
     same = rows.groupby([name for name in rows if name not in numbers], dropna=False)["value"]
     cells = rows[["cell", "of"]].assign(twice=same.transform("nunique") > 1)
     return table.assign(value=rows["value"].astype(float), printed=texts.astype(str), **cells)

@@ -864,16 +864,19 @@ def _interval_of_size(
 def interval_of_pictures(
     sets: EmbeddedSets, experiment: int, n_resamples: int, seed: int
 ) -> dict[str, object]:
-    """Return *low_pictures*, *high_pictures* and *no_interval*, why they are NaN.
+    r"""Return *low_pictures*, *high_pictures* and *no_interval*, why they are NaN.
 
     What could change a number in a rerun is pictures: the words are the paper's. The pictures of
-    each word and set are drawn anew among themselves, each with all its texts, and those of a set
-    of which the share f is left count by :math:`\\sqrt{1 - f}` of what they are drawn
-    (:func:`biaslib.inference.stratified_bootstrap`): the interval is that of the number with all
-    pictures, and where none is missing the number itself. Where the shares are not known, it is
-    that of other pictures altogether. A picture that stands in several sets counts to the first. Words that have one picture in a set are drawn with one another, which makes the
-    interval somewhat too wide; of a set in which all words have one there is no interval.
-    Experiment 3's is that of the two shifts with the signs that they have, and ends at 0.
+    each word and set are drawn anew among themselves, each with all its texts. Those of a set of
+    which the share f is left deviate from what they are by :math:`\sqrt{1 - f}` of that (Rao and Wu
+    1988, :func:`biaslib.inference.stratified_bootstrap`): the interval is that of the number with
+    all pictures, and the number itself where none is missing. Where the shares are not known, it is
+    that of all pictures there could be.
+
+    A picture that stands in several sets counts to the first. Words that have one picture in a set
+    are drawn with one another, which makes the interval somewhat too wide; of a set with pictures
+    missing in which all words have one there is no interval. Experiment 3's is that of the two
+    shifts with the signs that they have, and ends at 0.
     """
     owners, strata, alone = _pictures(sets)
     if alone := [name for name in alone if sets.shares.get(name, 0.0) < 1]:
