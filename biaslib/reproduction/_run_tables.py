@@ -93,6 +93,18 @@ def shrunk(rows: pandas.DataFrame, share: pandas.Series | float) -> pandas.DataF
     return rows.assign(low=low, high=high)
 
 
+def ninety(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Return rows with *low* and *high* of 90%, about the middle of their intervals over pictures.
+
+    The middle is where the number of all pictures is expected, which need not be that of the run.
+    """
+    low, high = (
+        rows.get(f"{end}_pictures", pandas.Series(np.nan, rows.index)) for end in ("low", "high")
+    )
+    middle, half = (low + high) / 2, NINETY * (high - low) / 2
+    return rows.assign(low=middle - half, high=middle + half)
+
+
 def _of_counts(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return a table of counts, each its own interval; shares have that of the binomial.
 
@@ -130,8 +142,7 @@ def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
     )
     rows = rows.assign(table=np.where(rows["source"] == "google", rows["experiment"] + 2, 6))
     other = _of_other_files(rows, counts.get("ross2021_images"))
-    ends = {end: rows.get(f"{end}_pictures", np.nan) for end in ("low", "high")}
-    rows = shrunk(rows.assign(**ends), 0.0).assign(share=rows.get("share", np.nan))
+    rows = ninety(rows).assign(share=rows.get("share", np.nan))
     rows.loc[other, ["low", "high", "share"]] = np.nan
     printed = rows[~first_form & ~of_words].reset_index(drop=True)
     first_form &= rows["source"] == "google"

@@ -867,59 +867,47 @@ def interval_of_pictures(
     r"""Return *low_pictures*, *high_pictures* and *no_interval*, why they are NaN.
 
     What could change a number in a rerun is pictures: the words are the paper's. The pictures of
-    each word and set are drawn anew among themselves, each with all its texts. Those of a set of
-    which the share f is left deviate from what they are by :math:`\sqrt{1 - f}` of that (Rao and Wu
-    1988, :func:`biaslib.inference.stratified_bootstrap`): the interval is that of the number with
-    all pictures, and the number itself where none is missing. Where the shares are not known, it is
+    each set are drawn anew among themselves, each with all its texts. Those of a set of which the
+    share f is left count as 1 / f of what they are drawn, so that sets that are pooled keep their
+    sizes, and deviate by :math:`\sqrt{1 - f}` of that (Rao and Wu 1988,
+    :func:`biaslib.inference.stratified_bootstrap`): the interval is that of the number with all
+    pictures, and the number itself where none is missing. Where the shares are not known, it is
     that of all pictures there could be.
 
-    A picture that stands in several sets counts to the first. Words that have one picture in a set
-    are drawn with one another, which makes the interval somewhat too wide; of a set with pictures
-    missing in which all words have one there is no interval. Experiment 3's is that of the two
-    shifts with the signs that they have, and ends at 0.
+    A picture that stands in several sets counts to the first. Of a set with pictures missing that
+    has one left there is no interval. Experiment 3's is that of the two shifts with the signs that
+    they have, and ends at 0.
     """
-    owners, strata, alone = _pictures(sets)
-    if alone := [name for name in alone if sets.shares.get(name, 0.0) < 1]:
-        told = f"one picture a word in {', '.join(alone)}"
+    owners, strata = _pictures(sets)
+    share = np.array([sets.shares.get(name, 0.0) for name in strata])
+    counts = Counter(name for name, f in zip(strata, share, strict=True) if f < 1)
+    if alone := sorted(name for name, n in counts.items() if n == 1):
+        told = f"one picture in {', '.join(alone)}"
         return {"low_pictures": np.nan, "high_pictures": np.nan, "no_interval": told}
     scores = _scorer(sets, owners, len(strata))
     shifts, _ = _weighted_shifts(scores, owners, np.ones((len(strata), 1)))
     signs = np.sign(np.ravel(shifts))
+    stands_for = 1.0 / np.where(share > 0, share, 1.0)[:, None]
 
     def statistic(weights: np.ndarray) -> np.ndarray:
+        weights = stands_for * weights
         if experiment < 3:
             return _weighted_effect_size(scores, owners, weights, experiment)
         shifts, spread = _weighted_shifts(scores, owners, weights)
         return 0.5 * (signs @ shifts) / spread
 
     limit = _largest(sets) if experiment < 3 else None
-    share = [sets.shares.get(each.split("\x1f")[0], 0.0) for each in strata]
     found = inference.stratified_bootstrap(statistic, strata, n_resamples, seed, limit, share)
     low = found.low if experiment < 3 else max(0.0, found.low)
     return {"low_pictures": low, "high_pictures": found.high, "no_interval": ""}
 
 
-def _pictures(sets: EmbeddedSets) -> tuple[dict[str, np.ndarray], list[str], list[str]]:
-    """Return the number of each row's picture, the stratum of each picture, and sets without any.
-
-    A stratum is a set with the words of a picture in it; the sets without strata are those of which
-    every word has one picture.
-    """
-    places: dict[Any, tuple[str, set]] = {}
+def _pictures(sets: EmbeddedSets) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Return the number of each row's picture, and the first set in which each picture stands."""
+    first: dict[Any, str] = {}
     for name in SETS:
-        for picture, word in zip(sets.images[name], sets.words[name], strict=True):
-            first, words = places.setdefault(picture, (name, set()))
-            if first == name:
-                words.add(word)
-    strata = [(name, *sorted(words)) for name, words in places.values()]
-    n = Counter(strata)
-    alone = {name for name, *_ in n if max(n[each] for each in n if each[0] == name) == 1}
-    strata = [each if n[each] > 1 else each[:1] for each in strata]
-    for name, *_ in [each for each, count in Counter(strata).items() if count == 1]:
-        others = [each for each in n if each[0] == name and n[each] > 1]
-        if others:
-            nearest = min(others, key=n.get)
-            strata = [nearest if each == (name,) else each for each in strata]
-    at = {picture: number for number, picture in enumerate(places)}
+        for picture in sets.images[name]:
+            first.setdefault(picture, name)
+    at = {picture: number for number, picture in enumerate(first)}
     owners = {name: np.array([at[each] for each in sets.images[name]]) for name in SETS}
-    return owners, ["\x1f".join(each) for each in strata], sorted(alone)
+    return owners, list(first.values())
