@@ -20,6 +20,12 @@ OF_STUDY = {
 }
 """What the held-out test calls the measures of each study."""
 
+CALLED = dict.fromkeys(OF_STUDY["1"], "d, Experiment 1") | {
+    "difference": "scaled difference",
+    "top k": "retrieval, top k",
+}
+"""What printed numbers call them."""
+
 TITLES = {
     "planted_world": "A world with a known answer",
     "planted_study1_grounded": "Study 1 in the planted world",
@@ -45,15 +51,41 @@ def measures() -> pandas.DataFrame:
     -------
     pandas.DataFrame
         *measure* and the *study* that uses it; *what it finds*, of which *scope*; *page*, where it
-        is shown.
+        is shown, with numbers. First those of the held-out test, at dose 3: which of their targets
+        were reached and which were missed.
 
     Examples
     --------
-    >>> {"d, Experiment 1", "S_PT", "C-ASC", "vlbs"} <= set(measures()["measure"])
-    True
+    >>> measures().set_index("measure").loc["C-ASC", "what it finds"]
+    'Missed: order within words of one sign.'
     """
+    found = trial.judged()["verdicts"].query("dose == 3")
+    rows = []
+    for study, names in OF_STUDY.items():
+        own = found[found["measure"].isin(names)]
+        for measure, targets in own.groupby(own["measure"].replace(CALLED), sort=False):
+            models = ", ".join(MODELS[name] for name in targets["model"].unique())
+            rows.append((measure, study, _targets(targets), models, TITLES["planted_world"]))
     table = pandas.read_csv(DATA, dtype=str)
-    return table.assign(page=table["page"].map(TITLES))
+    held_out = pandas.DataFrame(rows, columns=table.columns)
+    return pandas.concat([held_out, table.assign(page=table["page"].map(TITLES))])
+
+
+def _targets(rows: pandas.DataFrame) -> str:
+    """Return which targets of a measure were reached, and which not, with models if they differ."""
+    levels = rows["measure"].str.partition(", ")[2]
+    asks = [
+        ", ".join(filter(None, (_question(row), level)))
+        for row, level in zip(rows.itertuples(), levels, strict=True)
+    ]
+    rows, parts = rows.assign(asks=asks, model=rows["model"].map(MODELS)), []
+    for reached, word in ((True, "Reached"), (False, "Missed")):
+        told = []
+        for name, models in rows[rows["reached"] == reached].groupby("asks", sort=False)["model"]:
+            some = len(models) < (rows["asks"] == name).sum()
+            told.append(f"{name} ({', '.join(models)})" if some else name)
+        parts += [f"{word}: {'; '.join(told)}."] if told else []
+    return " ".join(parts)
 
 
 def questions() -> pandas.DataFrame:

@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pandas
 
 from biaslib import reproduction
 from biaslib.display._style import subplots
-from biaslib.display._tables import Table
-from biaslib.display._text import say
+from biaslib.display._tables import Table, one_line
+from biaslib.display._text import counted, say
 from companion._check import Check, judge_list
 from companion._decidable import decidable
 from companion._shared import minus_signs, titled
@@ -87,32 +88,119 @@ def numbers_text(numbers: Sequence[Mapping[str, object]]) -> str:
     return minus_signs("; ".join(parts))
 
 
-def claim_table(headline: bool | None = None) -> pandas.DataFrame:
-    """Return the claims: quotation, place, what would count, the numbers, the answer.
+HARMFUL = {("hamidieh2023", "follows"), ("hamidieh2023", "in part")}
+"""Papers and answers whose folded claims quote harmful words: the line before them says so."""
 
-    Parameters
-    ----------
-    headline
-        Those of abstracts, introductions and conclusions, or the others; None for all.
+CLAIMS_NAMED = re.compile(r"\b[Cc]laims? \d+(?:(?:, | and )\d+)*")
+"""Where a remark names other claims of its paper."""
+
+
+class ClaimCards:
+    """The claims as cards, by paper and answer, each with an address: ``#ross2021-claim-5``.
+
+    A group has one as well, ``#ross2021-follows``. Where ``custom.js`` of the site runs, buttons
+    choose among the groups; elsewhere they are left out, and all groups stand below each other.
+
+    Examples
+    --------
+    >>> 'id="ross2021-does-not-follow"' in ClaimCards()._repr_html_()
+    True
     """
-    rows = reproduction.claims()
-    if headline is not None:
-        rows = rows[rows["headline"] == headline]
-    places = [
-        "; ".join(f"“{each['quotation']}” ({each['place']})" for each in quotations)
-        for quotations in rows["quotations"]
-    ]
-    return pandas.DataFrame(
-        {
-            "paper": rows["paper"].map(NAMES),
-            "claim": rows["claim"],
-            "in their words": places,
-            "what would count": rows["counts"],
-            "numbers": [numbers_text(each) or "none printed" for each in rows["numbers"]],
-            "answer": rows["answer"],
-            "remark": rows["remark"].map(minus_signs),
-        }
+
+    def _repr_html_(self) -> str:
+        rows = reproduction.claims()
+        papers = "".join(_paper(paper, rows[rows["paper"] == paper]) for paper in NAMES)
+        name = f"The {len(rows)} claims of the four papers"
+        return (
+            f'<div class="claims" role="group" aria-label="{name}" data-total="{len(rows)}">'
+            f"{_filters()}{papers}</div>"
+        )
+
+    def __repr__(self) -> str:
+        rows = reproduction.claims()
+        return "\n".join(rows["id"] + ": " + rows["claim"] + " (" + rows["answer"] + ")")
+
+
+def _filters() -> str:
+    """Return the buttons, hidden until a script can answer them."""
+    papers = {"all": "all four papers", **NAMES}
+    answers = {"claims": "all answers", **{_slug(name): name for name in reproduction.ANSWERS}}
+    lines = []
+    for kind, values in (("paper", papers), ("answer", answers)):
+        buttons = "".join(
+            f'<button type="button" data-{kind}="{value}" aria-pressed="false">{told}</button>'
+            for value, told in values.items()
+        )
+        lines.append(f'<div role="group" aria-label="By {kind}">{buttons}</div>')
+    return f'<div class="claims-filters" hidden>{"".join(lines)}<p role="status"></p></div>'
+
+
+def _slug(answer: str) -> str:
+    return answer.replace(" ", "-")
+
+
+def _paper(paper: str, rows: pandas.DataFrame) -> str:
+    groups = "".join(
+        _group(paper, answer, rows[rows["answer"] == answer]) for answer in reproduction.ANSWERS
     )
+    title = f'<h3 id="{paper}-claims">{NAMES[paper]}: {len(rows)} claims</h3>'
+    return f'<div class="claims-paper" data-paper="{paper}">{title}{groups}</div>'
+
+
+def _group(paper: str, answer: str, rows: pandas.DataFrame) -> str:
+    """Return the claims of one answer: headlines in sight, the others behind a line."""
+    chosen = rows["headline"]
+    cards, others = (
+        "".join(map(_card, rows[each].to_dict("records"))) for each in (chosen, ~chosen)
+    )
+    if others:
+        note = ", harmful words among them" if (paper, answer) in HARMFUL else ""
+        harmful = " data-harmful" if note else ""
+        line = f"{counted((~chosen).sum(), 'more claims')}{note}"
+        cards += (
+            f'<details class="claims-more"{harmful}><summary>{line}</summary>{others}</details>'
+        )
+    title = f'<h4 id="{paper}-{_slug(answer)}">{answer.capitalize()}: {len(rows) or "none"}</h4>'
+    return f'<div class="claims-group" data-answer="{_slug(answer)}">{title}{cards}</div>'
+
+
+def _card(claim: Mapping[str, object]) -> str:
+    """Return a claim: its own words and its answer, and below them what the answer rests on."""
+    name = claim["id"].replace("/", "-")
+    numbers = [numbers_text([each]) for each in claim["numbers"]] or ["none printed"]
+    counts = one_line(claim["counts"])
+    if claim["numbers"] and claim["thresholds"] != "none needed":
+        counts += f" The threshold is {claim['thresholds']}."
+    parts = {
+        "In their words": list(map(_quoted, claim["quotations"])),
+        "What would count": [counts],
+        "Numbers": map(one_line, numbers),
+        "Remark": [_remark(claim)] if claim["remark"] else [],
+        "Open question": [claim["erratum"]] if claim["erratum"] else [],
+        "Address": [f'<a href="#{name}">{name}</a>'],
+    }
+    told = "".join(
+        f"<dt>{part}</dt>{''.join(f'<dd>{each}</dd>' for each in lines)}"
+        for part, lines in ((part, list(lines)) for part, lines in parts.items())
+        if lines
+    )
+    answer = f'<strong data-answer="{_slug(claim["answer"])}">{claim["answer"]}</strong>'
+    summary = f"<summary>{one_line(claim['claim'])} {answer}</summary>"
+    return f'<details class="claim" id="{name}">{summary}<dl>{told}</dl></details>'
+
+
+def _quoted(quotation: Mapping[str, object]) -> str:
+    """Return a quotation, its place, and how it was judged where the three did not agree."""
+    told = one_line(f"“{quotation['quotation']}” ({quotation['place']})")
+    answers = quotation["answers"]
+    return told + (f"; the three judgements: {', '.join(answers)}" if len(set(answers)) > 1 else "")
+
+
+def _remark(claim: Mapping[str, object]) -> str:
+    """Return a remark with links to the claims that it names."""
+    link = rf'<a href="#{claim["paper"]}-claim-\g<0>">\g<0></a>'
+    told = one_line(minus_signs(claim["remark"]))
+    return CLAIMS_NAMED.sub(lambda named: re.sub(r"\d+", link, named[0]), told)
 
 
 def limit_table() -> pandas.DataFrame:

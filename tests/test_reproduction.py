@@ -67,6 +67,26 @@ def test_the_measures_of_printed_numbers_are_judged_in_the_planted_world():
     assert set(reproduction.printed()["measure"]) - {""} <= set(planted.measures()["measure"])
 
 
+def test_what_the_held_out_test_says_of_each_measure():
+    """Read off its list of targets by hand."""
+    sides = "Missed: order within words of one sign; size (slope); order beyond what the same model"
+    expected = {
+        "d, Experiment 1": "Reached: sign, contextual (tiny-VisualBERT, tiny-VL-BERT). "
+        "Missed: sign, word; sign, sentence; sign, contextual (tiny-ViLBERT, tiny-LXMERT).",
+        "B(E)": "Reached: size (slope); order within words of one sign.",
+        "S_PT": "Reached: order within words of one sign; "
+        "order beyond what the text-only model says.",
+        "S_L": f"{sides} says without a picture.",
+        "S_V": f"{sides} says without a picture.",
+        "scaled difference": "Reached: order within words of one sign. Missed: size (slope).",
+        "C-ASC": "Missed: order within words of one sign.",
+        "retrieval, top k": "Missed: order within words of one sign.",
+    }
+    told = planted.measures().set_index("measure")["what it finds"]
+    assert told.iloc[: len(expected)].to_dict() == expected
+    assert told.index.is_unique
+
+
 def letters(text):
     """A text without white space, hyphens, marks of emphasis and forms of quotation marks."""
     return re.sub(r"[\s\-\u2010\xad*\"“”]+", "", text).lower()

@@ -268,8 +268,8 @@ def test_colour_mode_can_be_switched_with_the_keyboard(visit):
 
 def test_harsh_words_lie_behind_a_line_that_opens_with_the_keyboard(visit):
     page, _ = visit("notebooks/what_holds_up")
-    line = page.locator("summary", has_text="harmful words among them")
-    inside = page.get_by_text("was strongly associated with Latino/Hispanic people").first
+    line = page.locator("summary", has_text="harmful words among them").first
+    inside = page.get_by_text("strongly ties undocumented to").first
     assert not inside.is_visible()
     line.focus()
     page.keyboard.press("Enter")

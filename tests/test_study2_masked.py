@@ -123,6 +123,8 @@ def test_probabilities_and_numbers_of_images_stand_beside_the_scores(store):
     assert value(run(store), "purse", "S_V", "S(f)")["n"] == 2
     assert value(run(store), "purse", "S_V", "B")["n"] == 4
     assert value(run(store), "purse", "S_PT", "B")["n"] == 1
+    few = run(store).scores.groupby(["level", "statistic"])["few"].any()
+    assert few.index[few].tolist() == [("S_V", "S(f)"), ("S_V", "S(m)")]
     assert value(run(store), "purse", "S_L, text model", "B")["model"] == "recited"
 
 

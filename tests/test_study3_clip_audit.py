@@ -63,7 +63,7 @@ def test_scores_are_tidy_and_complete(audit):
 def test_scores_are_those_of_a_plain_loop(audit, level, group):
     people, found = audit.given.people, audit.retrieval
     label = people["gender"] if level == "gender" else people["gender"] + ", " + people["tone"]
-    member, n, k = (label == group).to_numpy(), len(people), audit.given.k
+    member, k = (label == group).to_numpy(), audit.given.k
     for word in ("nurse", "fixing cars", "police officer"):
         cosines = found.similarities[row_of(audit.table, word)].astype(float)
         inside, outside = cosines[member], cosines[~member]
@@ -71,15 +71,16 @@ def test_scores_are_those_of_a_plain_loop(audit, level, group):
         expected = (inside.mean() - outside.mean()) / cosines.std(ddof=1)
         assert c_asc["value"] == pytest.approx(expected, abs=1e-9)
         assert c_asc["low"] < expected < c_asc["high"]
-        p_value = stats.ttest_ind(inside, outside, equal_var=False).pvalue
+        drawings = pandas.Series(cosines).groupby([audit.given.units, member]).mean()
+        sides = (drawings.xs(each, level=1) for each in (True, False))
+        p_value = stats.ttest_ind(*sides, equal_var=False).pvalue
         assert c_asc["p_value"] == pytest.approx(p_value, rel=1e-6, abs=1e-300)
+        assert c_asc["few"] == (len(set(audit.given.units[member])) < 20)
         top = np.argsort(-cosines, kind="stable")[:k]
         count = int(member[top].sum())
         share = of(audit.scores, "share", level, word, group)
         assert share["value"] == count / k
-        null = stats.hypergeom(n, member.sum(), k)
-        tail = min(2 * min(null.sf(count - 1), null.cdf(count)), 1)
-        assert share["p_value"] == pytest.approx(tail, rel=1e-6)
+        assert np.isnan(share["p_value"])  # a drawing has several portraits
         skew = of(audit.scores, "skew", level, word, group)["value"]
         smoothed = (count + member.mean()) / (k + 1)
         assert skew == pytest.approx(np.log(smoothed / member.mean()))
@@ -88,16 +89,51 @@ def test_scores_are_those_of_a_plain_loop(audit, level, group):
         assert of(audit.scores, "entropy", level, word, "all")["value"] == pytest.approx(entropy)
 
 
-def test_the_correction_is_over_all_words_and_groups_of_a_facet(audit):
+@pytest.fixture(scope="module")
+def alone(audit):
+    """The scores where every portrait is a unit of its own."""
+    given = replace(audit.given, units=np.arange(len(audit.given.people)))
+    return study.score(audit.retrieval, given, audit.table, audit.model, n_resamples=5)
+
+
+def test_p_values_of_single_portraits_are_scipys(audit, alone):
+    member = (audit.given.people["gender"] == "women").to_numpy()
+    for word in ("nurse", "fixing cars"):
+        cosines = audit.retrieval.similarities[row_of(audit.table, word)].astype(float)
+        expected = stats.ttest_ind(cosines[member], cosines[~member], equal_var=False).pvalue
+        c_asc = of(alone, "c_asc", "gender", word, "women")
+        assert c_asc["p_value"] == pytest.approx(expected, rel=1e-6, abs=1e-300)
+        k = audit.given.k
+        count = int(member[np.argsort(-cosines, kind="stable")[:k]].sum())
+        null = stats.hypergeom(len(member), member.sum(), k)
+        tail = min(2 * min(null.sf(count - 1), null.cdf(count)), 1)
+        share = of(alone, "share", "gender", word, "women")
+        assert share["p_value"] == pytest.approx(tail, rel=1e-6)
+    few = alone[alone["group"] != "all"].groupby(["level", "group"])["few"].agg(set).to_dict()
+    sizes = {level: members.sum() for level, members in audit.given.groups.items()}
+    assert few == {(a, b): {n < 20} for a, of_groups in sizes.items() for b, n in of_groups.items()}
+
+
+def test_a_group_that_parts_the_portraits_of_a_unit_has_no_p_value(audit):
+    """As where a person has two ages: Welch's test of means would count her twice."""
+    given = replace(audit.given, units=np.arange(len(audit.given.people)) % 40)
+    found = study.score(audit.retrieval, given, audit.table, audit.model, n_resamples=5)
+    rows = found[found["statistic"] == "c_asc"]
+    assert rows["p_value"].isna().all()
+    assert rows["p_adjusted"].isna().all()
+    assert rows["low"].notna().any()
+
+
+def test_the_correction_is_over_all_words_and_groups_of_a_facet(alone):
     for statistic in ("c_asc", "share"):
-        rows = audit.scores[audit.scores["statistic"].eq(statistic)].query("level == 'tone'")
+        rows = alone[alone["statistic"].eq(statistic)].query("level == 'tone'")
         expected = stats.false_discovery_control(rows["p_value"], method="by")
         np.testing.assert_allclose(rows["p_adjusted"], expected)
 
 
 @pytest.mark.parametrize("statistic", ["c_asc", "share"])
-def test_two_groups_have_one_test_of_a_word_which_is_corrected_once(audit, statistic):
-    rows = audit.scores[audit.scores["statistic"].eq(statistic)].query("level == 'gender'")
+def test_two_groups_have_one_test_of_a_word_which_is_corrected_once(audit, alone, statistic):
+    rows = alone[alone["statistic"].eq(statistic)].query("level == 'gender'")
     women, men = (rows[rows["group"] == each] for each in ("women", "men"))
     np.testing.assert_allclose(women["p_value"], men["p_value"], rtol=1e-9)
     expected = stats.false_discovery_control(women["p_value"], method="by")
@@ -148,11 +184,11 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
 
 def test_a_model_without_planted_bias_is_significant_all_the_same(store):
     clean = study.audit(study.inputs("planted", dose=0), n_resamples=5, store=store)
-    found = clean.scores.query("statistic == 'c_asc'").groupby("level")["p_adjusted"]
-    assert found.size()[["gender", "tone", "age"]].tolist() == [856, 2140, 1284]
-    corrected = found.agg(lambda p_values: (p_values < 0.05).sum())
-    assert corrected["gender"] > 428
-    assert corrected["age"] > 642
+    counted = study.rejections(clean.retrieval, clean.given).query("unit == 'portraits'")
+    counted = counted.set_index("facet")
+    assert counted["tests"][["gender", "tone", "age"]].tolist() == [856, 2140, 1284]
+    assert counted["corrected"]["gender"] > 428
+    assert counted["corrected"]["age"] > 642
     units = verdict.by_unit(clean).set_index("unit")
     assert units["n"].to_dict() == {"portraits": 300, "drawings": 56, "outlines": 12}
     assert units.loc["portraits", "corrected"] > 214
@@ -373,8 +409,8 @@ def test_empty_and_small_groups_are_named_and_counted(paper, monkeypatch):
     assert given.sizes("gender x race")["Male, Black"] == 0
     assert given.notes[0] == "37 portraits in the split train; 86,744 were released"
     assert "gender x race: no portrait is labelled 'Male, Black'; left out" in given.notes
-    small = next(note for note in given.notes if note.startswith("gender x race: 13 of 14"))
-    assert "fewer than 10 portraits, 'Female, Indian' (1), 'Female, East Asian' (3)" in small
+    small = next(note for note in given.notes if note.startswith("groups of fewer than 20"))
+    assert "13 of 14 by gender x race, 'Female, Indian' (1), " in small
     monkeypatch.setattr(study, "load_model", lambda given: Random())
     audit = study.audit(given, n_resamples=10, store=Store(paper / "store"))
     rows = audit.scores[audit.scores["statistic"].isin(["c_asc", "share"])]
@@ -567,7 +603,7 @@ def test_tests_are_counted_by_unit(audit):
     table = study.rejections(audit.retrieval, audit.given).set_index(["facet", "unit"])
     scores = audit.scores.query("statistic == 'c_asc'").groupby("level")
     for facet, rows in scores:
-        counted = table.loc[(facet, "portraits")]
+        counted = table.loc[(facet, "drawings")]
         assert counted["uncorrected"] == (rows["p_value"] < 0.05).sum()
         assert counted["corrected"] == (rows["p_adjusted"] < 0.05).sum()
         assert table.loc[(facet, "drawings"), "n"] == len(np.unique(audit.given.units))

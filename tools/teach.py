@@ -108,7 +108,7 @@ def edition(site: Path, stems: list[str], folder: Path = needs.NOTES) -> str:
 
 
 def article(site: Path, stem: str) -> Tag:
-    """Return a chapter's article with addresses from the edition, and nothing folded."""
+    """Return a chapter's article with addresses from the edition, nothing folded but claims."""
     text = (site / "notebooks" / f"{stem}.html").read_text(encoding="utf-8")
     found = BeautifulSoup(text, "html.parser").find("article")
     for each in found.select("a.headerlink, script"):
@@ -118,7 +118,8 @@ def article(site: Path, stem: str) -> Tag:
     for each in found.select("img[src]"):
         each["src"] = each["src"].replace("../", "../html/", 1)
     for each in found.select("details"):
-        each["open"] = ""
+        if not each.find_parent(class_="claims"):
+            each["open"] = ""
     for each in found.select(".exercise section, .solution section"):
         del each["id"]  # every exercise of every chapter has the same
     return found

@@ -26,7 +26,8 @@ def claims(paper: str | None = None) -> pandas.DataFrame:
     Each was judged three times, independently: twice from quotation and printed tables alone. Where
     all agree, that is the answer. Where the two agree against the first, which asked for more than
     is quoted, theirs is; where they differ, it is *in part* or *cannot be said*. A *remark* says
-    where another answer stands, as where the paper's own unbiased score decides.
+    where another answer stands, as where the paper's own unbiased score decides, and why a claim
+    that it names, with the same criterion or numbers, has another answer.
 
     Returns
     -------

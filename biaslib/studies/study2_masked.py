@@ -37,6 +37,7 @@ from biaslib.studies.scores import tidy
 __all__ = [
     "AGENTS",
     "ARTICLES",
+    "FEW",
     "NO_IMAGE",
     "SOURCES",
     "TEXT_MODELS",
@@ -84,6 +85,9 @@ TEXT_MODELS = {"vl-bert-large": "bert-large"}
 
 STUDY = "srinivasan2021"
 COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
+
+FEW = 100
+"""Images below which the interval of S(f) or S(m) of S_V can hold less than it says."""
 
 NO_DETECTOR = (CheckpointError, FileNotFoundError, ImportError)
 """Errors of a detector that cannot be had; others are raised."""
@@ -627,7 +631,10 @@ def scores(
         One row a number: *test*, the entity; *level*, one of :data:`SOURCES`; *statistic*,
         ``S(f)``, ``S(m)`` or ``B``; *value*, *low*, *high*, *p_value* (empty); *n*, the images it
         rests on, or 1 caption; *seed*; *probability*, of the entity with the gendered agent, and
-        *normaliser*, without (means over images; empty for B); *set* and *stereotype*.
+        *normaliser*, without (means over images; empty for B); *set* and *stereotype*; *few*,
+        whether it is S(f) or S(m) of S_V from fewer than :data:`FEW` images: where their
+        probabilities differ by much, a few of them carry the mean, and its 95% interval holds in
+        88 to 92% (:ref:`the table of levels <levels>`).
     """
     own, text = _own_log_p(log_probs), _own_log_p(of_text)
     rows = []
@@ -637,7 +644,9 @@ def scores(
         for level, (bias, resampling) in biases.items():
             labels |= {"level": level, "seed": seed}
             rows += [labels | row for row in _rows(bias, resampling, n_resamples, [seed, at])]
-    return pandas.DataFrame(rows)
+    table = pandas.DataFrame(rows)
+    of_pictures = (table["level"] == "S_V") & (table["statistic"] != "B")
+    return table.assign(few=of_pictures & (table["n"] < FEW))
 
 
 def _own_log_p(log_probs: pandas.DataFrame) -> pandas.DataFrame:

@@ -3,10 +3,12 @@
 - Prose stands once on a page. A call of ``display.say`` is left out of the code that is shown, and
   so are the captions and alt texts of ``display.figure``: the reader meets them below the code.
 - Pictures that a figure holds become files of the site.
+- What has an id there can be linked to, as a heading can; a link to an id that is not there fails.
 """
 
 import ast
 import hashlib
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -14,10 +16,13 @@ from docutils import nodes
 PROSE = 32
 """Texts of a figure longer than this are left out of the code that is shown."""
 
+IDENTIFIER = re.compile(r'<\w+[^<>]*\sid="([^"]+)"')
+
 
 def setup(app):
     app.connect("builder-inited", keep_pictures_in_files)
     app.connect("doctree-read", shorten_cells)
+    app.connect("doctree-read", name_targets)
     # Sphinx reads every page again when this number changes, so also when this file does.
     version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
@@ -39,6 +44,14 @@ def shorten_cells(app, doctree) -> None:
             elif code != block.astext():
                 block.children, block.rawsource = [], code
                 block += nodes.Text(code)
+
+
+def name_targets(app, doctree) -> None:
+    """Tell MyST of the ids in a page's outputs: it checks a link's target against its list."""
+    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for output in doctree.findall(nodes.raw):
+        for name in IDENTIFIER.findall(output.astext()):
+            slugs.setdefault(name, (output.line, name, name))
 
 
 def shown(source: str) -> str:

@@ -52,6 +52,52 @@
   for (const button of document.querySelectorAll("[data-click]"))
     button.addEventListener("click", CLICKS[button.dataset.click]);
 
+  // The claims on "What holds up": those of one paper and one answer, as the page's address says.
+  const claims = document.querySelector(".claims");
+  const groupShown = { paper: "all", answer: "claims" };
+  const showClaims = (chosen) => {
+    Object.assign(groupShown, chosen);
+    const { paper, answer } = groupShown;
+    for (const part of claims.querySelectorAll(".claims-paper"))
+      part.hidden = paper !== "all" && paper !== part.dataset.paper;
+    for (const group of claims.querySelectorAll(".claims-group"))
+      group.hidden = answer !== "claims" && answer !== group.dataset.answer;
+    // One group is seen whole, but for harmful words.
+    for (const more of claims.querySelectorAll(".claims-more"))
+      more.open = paper !== "all" && answer !== "claims" && !("harmful" in more.dataset);
+    for (const button of claims.querySelectorAll(".claims-filters button"))
+      button.setAttribute("aria-pressed", [paper, answer].includes(button.dataset.paper ?? button.dataset.answer));
+    const seen = [...claims.querySelectorAll(".claim")].filter((card) => !card.closest("[hidden]"));
+    claims.querySelector("[role='status']").textContent = `${seen.length} of ${claims.dataset.total} claims`;
+  };
+  const followAddress = () => {
+    const name = location.hash.slice(1);
+    const [, paper, answer] = name.match(/^(all|[a-z]+\d+)-(claims|follows|in-part|does-not-follow|cannot-be-said)$/) ?? [];
+    const card = document.getElementById(name);
+    if (paper) {
+      showClaims({ paper, answer });
+      claims.scrollIntoView();
+    } else if (card?.matches(".claim")) {
+      if (card.closest("[hidden]")) showClaims({ paper: "all", answer: "claims" });
+      card.open = true;
+      const more = card.closest(".claims-more");
+      if (more) more.open = true;
+      card.scrollIntoView();
+    }
+  };
+  if (claims) {
+    claims.querySelector(".claims-filters").hidden = false;
+    for (const button of claims.querySelectorAll(".claims-filters button"))
+      button.addEventListener("click", () => {
+        showClaims({ ...button.dataset });
+        history.replaceState(null, "", `#${groupShown.paper}-${groupShown.answer}`);
+      });
+    showClaims({});
+    followAddress();
+    window.addEventListener("hashchange", followAddress);
+    window.addEventListener("load", followAddress); // pictures above have their heights by then
+  }
+
   nameSidebars();
   soon();
   window.addEventListener("resize", soon);

@@ -1,7 +1,8 @@
 """Intervals of study 2: association and bias scores of an entity over its images.
 
 Log ratios of captions, and log probabilities of images, are minus the exponential of normal
-numbers: skewed, with a long way down.
+numbers: skewed, with a long way down. In a second condition log probabilities are normal and differ
+by more from image to image, so that a few images carry their mean.
 """
 
 import numpy as np
@@ -13,6 +14,8 @@ from tools.levels import coverage, width_ratio
 
 CENTRE, SPREAD, ABOVE, BASE = 0.3, 0.5, -4.0, -5.0
 RESAMPLES, AT_ONCE = 400, 250
+FAR_APART, FAR_DOWN = 1.2, -20.0
+"""Standard deviation and mean of the log probabilities of the second condition."""
 
 
 def rows(seed: int, runs: int) -> list[dict]:
@@ -35,6 +38,25 @@ def rows(seed: int, runs: int) -> list[dict]:
                                         for each in draws])  # fmt: skip
                 widths = (part["high"] - part["low"]).to_numpy()
                 found.append(width_ratio(*settings, widths, drawn, seed))
+    for n in (6, 25, 100):
+        found += _far_apart(n, runs, np.random.default_rng([seed, n, 1]), seed)
+    return found
+
+
+def _far_apart(n: int, runs: int, rng, seed: int) -> list[dict]:
+    """Return the coverage of the scores of S_V where images differ by much."""
+    sizes = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
+    parts = []
+    for at, size in enumerate(sizes):
+        neutral = FAR_APART * rng.normal(size=(2, size, n)) + FAR_DOWN
+        asked = _asked(neutral, _skewed(rng, 2, 2, size, n))
+        parts.append(study.scores(*asked, n_resamples=RESAMPLES, seed=at))
+    scores = pandas.concat(parts).set_index(["level", "statistic"]).loc["S_V"]
+    found = []
+    for statistic, truth in (("S(f)", FAR_APART**2 / 2 + FAR_DOWN - BASE), ("B", 0.0)):
+        ends = (scores.loc[statistic, each] for each in ("low", "high"))
+        of = (f"study 2, {statistic} of S_V", f"log probabilities with SD {FAR_APART}")
+        found.append(coverage(*of, f"{n} images a gender", *ends, truth, seed))
     return found
 
 
@@ -59,6 +81,12 @@ def _answers(n: int, entities: int, rng):
     """Return what :func:`study.scores` takes for entities of n images a gender, and the numbers."""
     neutral = _skewed(rng, 2, entities, n) + ABOVE
     ratios = _skewed(rng, 2, 2, entities, n)  # agent, gender of the image
+    return *_asked(neutral, ratios), neutral, ratios
+
+
+def _asked(neutral, ratios):
+    """Return tables of log probabilities, of images (gender, entity, image), and the entities."""
+    _, entities, n = neutral.shape
     names = [f"entity {at}" for at in range(entities)]
     places = pandas.MultiIndex.from_product(
         [study.GENDERS, names, range(n)], names=["gender", "entity", "image"]
@@ -78,7 +106,7 @@ def _answers(n: int, entities: int, rng):
     asked = pandas.concat([*shown, before], ignore_index=True).astype({"image": str})
     both = [table.assign(candidate=table["entity"]) for table in (asked, before)]
     entities_ = pandas.DataFrame({"entity": names, "set": "all", "stereotype": ""})
-    return *both, entities_, neutral, ratios
+    return *both, entities_
 
 
 def _percentiles(neutral, ratios, rng) -> dict:
