@@ -2,7 +2,8 @@
 
     python -m tools.decision_rule
 
-writes how wide intervals over pictures are, and the table of what a run can decide. What the rule
+writes how wide intervals over pictures are, the table of what a run can decide, and what the table
+of levels has of such runs. What the rule
 of :func:`biaslib.reproduction.judge_number` and the checks of whole tables say of such runs, and of
 others, is in ``tools/levels/reruns.py``. Settings and seed are the constants below; margin (.05)
 and widest interval (.5) were chosen with them, before any run with released models.
@@ -29,11 +30,12 @@ import pandas
 
 from biaslib.studies import study1_grounded as study
 from companion import _decidable as decidable
-from companion.what_holds_up import decidable_table
+from companion.what_holds_up import RERUNS, decidable_table
 
 HERE = Path(__file__).parent / "benchmarks"
 DECIDABLE = decidable.WIDTHS.with_name("decidable.csv")
 """The table of :func:`companion.what_holds_up.decidable_table`, which book/colab.md shows."""
+LEVELS = HERE / "results" / "levels.csv"
 
 SEED, DRAWS, RESAMPLES = 20261126, 3, 200
 EVEN, UNEVEN = "85% of the links, evenly", "85%: one set of six keeps 35%, the others 95%"
@@ -159,10 +161,30 @@ def widths() -> pandas.DataFrame:
     )
 
 
+def reruns() -> pandas.DataFrame:
+    """Return what the table of levels has of runs beside a paper: a row a case and condition."""
+    rows = pandas.read_csv(LEVELS).query("of == 'compare'").reset_index(drop=True)
+    cases = rows["condition"].str.partition(", ")
+    short = {EVEN: "85%, evenly", UNEVEN: "85%, unevenly"}
+    bound = rows["quantity"].map({"met": "at least ", "found": "at least ", "not met": "at most "})
+    bound = bound.mask(cases[0] == "values are another's", "at most ")
+    return pandas.DataFrame(
+        {
+            "numbers": rows["n"],
+            "case": cases[0],
+            "condition": cases[2].replace(short),
+            "verdict": rows["quantity"],
+            "share": rows["observed"],
+            "asked": bound + (100 * rows["nominal"]).map("{:.0f}".format),
+        }
+    )
+
+
 def main() -> None:
-    """Write the widths, and then the table of what a run can decide."""
+    """Write the widths, and then the tables of what a run can decide and of the simulated runs."""
     widths().round(4).to_csv(decidable.WIDTHS, index=False)
     decidable_table().to_csv(DECIDABLE, index=False)
+    reruns().to_csv(RERUNS, index=False)
 
 
 if __name__ == "__main__":

@@ -246,10 +246,11 @@ def stratified_bootstrap(
         raise refused("share", f"must be from 0 to 1: one, or one for each of {len(codes)} units")
     estimate = float(statistic(np.ones((len(codes), 1)))[0])
     missing = np.broadcast_to(1.0 - share, codes.shape)
+    if not missing.any():
+        same = np.full(n_resamples, estimate)
+        return Interval(estimate, estimate, estimate, (len(codes),), same)
     weights = 1.0 + np.sqrt(missing)[:, None] * (_drawn_within(codes, n_resamples, rng) - 1.0)
     values = np.asarray(statistic(weights), dtype=float)
-    if not missing.any():
-        return Interval(estimate, estimate, estimate, (len(codes),), values)
     moved = codes[missing > 0]
     freedom = len(moved) - len(np.unique(moved))
     error = np.nanstd(values, ddof=1) if freedom else np.nan

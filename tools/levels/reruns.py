@@ -16,7 +16,7 @@ from tools import decision_rule as simulation
 from tools.levels import row
 
 WORDS, PICTURES, DIMENSIONS, RESAMPLES, CHANGE = 8, 10, 40, 150, 0.2
-MOST, RUNS_OF_A_DRAW = 1_000, 300
+MOST, RUNS_OF_A_DRAW = 1_000, 500
 """Most runs of one test, and for how many there is one run of all tests."""
 
 PAPERS = {
