@@ -80,6 +80,8 @@ def is_recorded_and_compared(study, environment):
     ran = found[(found["verdict"] != "not run") & ~found.index.str.contains("/claim/")]
     for place, n in NEEDED[paper].items():
         assert sum(ran.index.str.startswith(f"{paper}/{place}")) == n, place
+    claims = found[found.index.str.contains("/claim/")]
+    assert "met" not in set(claims["verdict"])  # of random weights, were they the released ones
     met = ran[(ran["verdict"] == "met") & ran["value"].notna()]
     assert met[["low", "high"]].notna().all(axis=None)
     as_read = reproduction.compare(reproduction.read(path)[0], paper, counts).set_index("id")
