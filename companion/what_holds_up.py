@@ -304,8 +304,18 @@ def reruns_table() -> pandas.DataFrame:
     percent = (100 * rows["share"]).round().astype(int).astype(str)
     wide = rows.assign(percent=percent).pivot(index=keys, columns="condition", values="percent")
     wide = wide[rows["condition"].unique()].fillna("").reset_index()
-    asked = rows.groupby(keys)["asked"].agg(lambda each: " and ".join(dict.fromkeys(each)))
+    asked = rows.groupby(keys)["asked"].agg(_asked)
     return wide.merge(asked.rename("asked for, %"), on=keys)
+
+
+def _asked(each: pandas.Series) -> str:
+    """Return what was asked for, with every picture and with dead links.
+
+    >>> _asked(pandas.Series(["at least 90", "at least 80", "at least 80"]))
+    'at least 90 and 80'
+    """
+    first, *others = dict.fromkeys(each)
+    return " and ".join([first, *(other.split()[-1] for other in others)])
 
 
 def decidable_table() -> pandas.DataFrame:
