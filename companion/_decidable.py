@@ -140,7 +140,8 @@ def _with_p_values(rows: pandas.DataFrame) -> pandas.DataFrame:
     printed = published.table("ross2021", 7).rename(columns={"model_inferred": "model"})
     counts = rows.merge(printed[[*keys, "significant"]], on=keys, how="left")["significant"]
     below = rows.groupby(keys).cumcount().to_numpy() < counts.fillna(0).to_numpy(dtype=float)
-    return rows.assign(p_value=np.where(below, 0.01, 0.5))
+    p = np.where(below, 0.01, 0.5)
+    return rows.assign(p_value=p, p_value_paper=p)
 
 
 def _clip_audit(alive: float) -> EqualRun:

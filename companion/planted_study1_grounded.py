@@ -107,7 +107,7 @@ def null_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     Root mean squares (rms) stand beside that of words dealt to two equal sets by chance: of n words
     it is 2 / sqrt(n), whatever their scores.
     """
-    rows = scores.assign(size=scores["value"].abs(), dealt=2 / np.sqrt(scores["n_words"]))
+    rows = scores.assign(size=scores["value"].abs(), dealt=2 / np.sqrt(scores["n"]))
     groups = rows.groupby(["level", "experiment"], sort=False)
     squares = groups[["value", "dealt", "numerator"]].agg(lambda part: np.sqrt((part**2).mean()))
     names = ["rms d", "rms d, words dealt by chance", "rms difference of mean s"]
@@ -135,10 +135,10 @@ def named_rates(
     """
     first = naive[naive["experiment"] < 3]
     rates = {
-        f"permutation: {what}": first[first["units"] == units]
-        for units, what in calibration.P_VALUES.items()
+        f"permutation: {what}": first[first["p"] == column]
+        for column, what in calibration.P_VALUES.items()
     }
-    exchanged = naive.query("experiment == 3 and units == 'p_value_words'")
+    exchanged = naive.query("experiment == 3 and p == 'p_value'")
     rates["exchange: attribute words"] = exchanged
     return rates | {"null of other models": by_models, "null of other words": by_words}
 

@@ -71,7 +71,7 @@ def _draw_apart(axes, apart: pandas.DataFrame, model: str) -> None:
     axes.set(xlim=(-0.5, 3.5), ylabel="size of B (root mean square)")
     axes.set_ylim(bottom=-0.05)
     axes.set_title("Is the place found?", fontsize=10)
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=10)
 
 
 def apart_figure(apart: pandas.DataFrame, recovered: pandas.DataFrame):
@@ -91,7 +91,7 @@ def apart_figure(apart: pandas.DataFrame, recovered: pandas.DataFrame):
         axes.hlines(nothing[level], at - 0.3, at + 0.3, color="0.4", linestyle="--")
     axes.set_title("")
     axes.tick_params(axis="x", labelsize=11.5)
-    axes.legend(frameon=False, fontsize=9, loc="upper center")
+    axes.legend(frameon=False, fontsize=10, loc="upper center")
     return marked(figure)
 
 

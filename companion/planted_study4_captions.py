@@ -98,7 +98,7 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
     names = list(dict.fromkeys(table["model"]))
     panels = [(score, view) for score in scores for view in EVIDENCE]
     height = 0.6 + len(panels) * (0.6 + 0.3 * len(names))
-    figure, axes = subplots(len(panels), 1, height=height, width=4.3, sharex=True, sharey=True)
+    figure, axes = subplots(len(panels), 1, height=height, width=3.4, sharex=True, sharey=True)
     chance = caption_selection.reference_scores("random")
     for axis, (score, view) in zip(axes, panels, strict=True):
         for dose, label, mark, colour in STRENGTHS:

@@ -556,17 +556,24 @@ def _reference(axes, metric: str) -> None:
 
 
 def category_scores() -> Figure:
-    """Draw vlbs of the six models in each category with exact 95% intervals."""
-    every = zhou2022.score_intervals().query("metric == 'vlbs'")
+    """Draw vlbs of the six models in each category: exact 95% intervals, and half of vlrs."""
+    both = zhou2022.score_intervals()
+    every = both.query("metric == 'vlbs'")
     overall = every.query("category == 'overall'").sort_values("percent")
     names = [name for name in every["category"].unique() if name != "overall"]
-    figure, panels = subplots(2, 2, height=5.2, width=4.3, sharey=True, sharex=True)
+    figure, panels = subplots(2, 2, height=5.2, width=3.4, sharey=True, sharex=True)
     for axes, name in zip(panels.flat, names, strict=True):
         rows = every[every["category"] == name]
         _scores_panel(axes, rows, overall["model"].tolist(), "C1")
         _reference(axes, "vlbs")
+        half = (
+            both.query("metric == 'vlrs' and category == @name").set_index("model")["percent"] / 2
+        )
+        axes.plot(half[overall["model"][::-1]], range(len(half)), "k|", ms=9, mew=2)
         axes.set_title(f"{name}\nn = {rows['n'].max()}", size=10, pad=18)
     figure.supxlabel("vlbs, percent of images", size=10)
+    message = "VisualBERT in gender alone lies\nclearly above half of its vlrs"
+    figure.suptitle(message, size=11, x=0.02, ha="left")
     return figure
 
 

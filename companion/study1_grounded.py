@@ -42,8 +42,11 @@ TINY = NAMES | {name: f"tiny-{NAMES[name]}" for name in (*study.MODELS, "bert")}
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 LETTERS = {letter: level for level, letter in LEVELS.items()}
 MARKS = ("o", "s", "^", "D")
-BOUNDED = "(*)"
-"""Stands in place of a star where bounds of p lie on both sides of .05."""
+PAPERS = "_paper"
+"""What columns of the paper's own test end with."""
+
+STARS = {"": "*", PAPERS: "†"}
+"""Marks of p below .05: a star is for the test that rejects no more often than it says."""
 
 
 # The tests, and the six sets of each
@@ -289,36 +292,35 @@ def with_intervals(scores: pandas.DataFrame, drawn: pandas.DataFrame) -> pandas.
     return scores.drop(columns=["low", "high"]).merge(drawn[[*keys, "low", "high"]], on=keys)
 
 
-def score_table(scores: pandas.DataFrame) -> pandas.DataFrame:
+def score_table(scores: pandas.DataFrame, of: str = "") -> pandas.DataFrame:
     """Return every effect size for looking one up: a row a test, level and run, a column a model.
 
-    A star where p is below .05 with every text and its image as a unit, as in the released code, in
-    Experiment 3 attribute words; in brackets where the bounds of p leave that open.
+    A star where p is below .05; in brackets where the bounds of p leave that open.
 
     Parameters
     ----------
     scores
         Of :func:`biaslib.studies.study1_grounded.run` or of
         :func:`companion.study1_released.run_each`, with *domain*.
+    of
+        Whose p: that with words as units, or of :data:`PAPERS`, marked by a dagger.
     """
     whose = scores["statistic"].where(scores["experiment"] == 3, "").str.partition(" of ")[2]
     runs = _runs(scores) + whose.map(lambda targets: f", {targets}" if targets else "")
     runs += np.where(scores["domain"] == "in domain", ", in domain", "")
-    return _wide(scores.assign(run=runs), ["test", "level", "run"])
+    return _wide(scores.assign(run=runs), ["test", "level", "run"], of)
 
 
-def stars(scores: pandas.DataFrame) -> str:
-    """Return what the stars of :func:`score_table` mean, and where there are none.
+def stars(scores: pandas.DataFrame, of: str = "") -> str:
+    """Return what the marks of :func:`score_table` mean.
 
-    >>> stars(pandas.DataFrame({"p_value": [0.01], "domain": ["out of domain"]}))
-    '* p < .05, texts as units'
+    >>> stars(pandas.DataFrame({"p_value": [0.01]}))
+    '* p < .05, words as units'
     """
-    bounds = zip(*_bounded(scores), strict=True)
-    parts = ["* p < .05, texts as units"]
-    if "p_value_words" in scores and (scores["experiment"] == 3).any():
-        parts[0] += ", attribute words in Experiment 3"
-    if any(_star(*each) == BOUNDED for each in bounds):
-        parts.append(f"{BOUNDED} p is known by bounds only, which lie on both sides of .05")
+    tests = {"": "words as units", PAPERS: "the paper's own test, which rejects too often"}
+    parts = [f"{STARS[of]} p < .05, {tests[of]}"]
+    if any(undecided(low, high) for _, low, high in _bounded(scores, of).to_numpy()):
+        parts.append(f"({STARS[of]}) p is known by bounds only, which lie on both sides of .05")
     return "; ".join(parts)
 
 
@@ -334,8 +336,9 @@ def released_tables(released: pandas.DataFrame, *inputs: study.Inputs) -> list[T
     """
     if released.empty:
         return []
-    caption = f"Effect sizes as the released code computes them; {stars(released)}.{mark(released)}"
-    found = [table_of(score_table(released), caption, folded=True)]
+    caption = "Effect sizes as the released code computes them; "
+    caption += f"{stars(released, PAPERS)}.{mark(released)}"
+    found = [table_of(score_table(released, PAPERS), caption, folded=True)]
     if profile_of(released) == "paper":
         wrong = "What is wrong with images and region files of this run"
         problems = pandas.concat([each.problems for each in inputs], ignore_index=True)
@@ -377,10 +380,11 @@ def differences_table() -> pandas.DataFrame:
     return table.rename(columns=named | {"paper_variant": "the variant paper"})
 
 
-def _wide(rows: pandas.DataFrame, by: list[str]) -> pandas.DataFrame:
-    found, names = zip(rows["value"], *_bounded(rows), strict=True), names_of(rows)
+def _wide(rows: pandas.DataFrame, by: list[str], of: str) -> pandas.DataFrame:
+    names, p_values = names_of(rows), _bounded(rows, of).to_numpy()
+    found = zip(rows["value"], p_values, strict=True)
     cells = rows.assign(
-        cell=[_number(value) + _star(*p) for value, *p in found],
+        cell=[_number(value) + _star(*p, STARS[of]) for value, p in found],
         level=rows["level"].map(LEVELS),
         model=rows["model"].map(names),
     )
@@ -394,21 +398,23 @@ def _number(value: float) -> str:
     return "–" if pandas.isna(value) else signed(value)
 
 
-def _bounded(rows: pandas.DataFrame, units: str = "") -> list[pandas.Series]:
-    """Return p-values with their lower and upper bounds: p itself where there are none."""
-    p = rows[f"p_value{units}"]
-    ends = f"p_low{units}", f"p_high{units}"
-    return [p, *(rows[end].fillna(p) if end in rows else p for end in ends)]
+def _bounded(rows: pandas.DataFrame, of: str = "") -> pandas.DataFrame:
+    """Return *p*, *low* and *high* of a test: p itself where there are no bounds."""
+    p = rows[f"p_value{of}"]
+    bounds = {end: rows.get(f"p_{end}{of}", p).fillna(p) for end in ("low", "high")}
+    return pandas.DataFrame({"p": p, **bounds})
 
 
-def _star(p_value: float, low: float, high: float) -> str:
+def _star(p_value: float, low: float, high: float, star: str) -> str:
     if undecided(low, high):
-        return BOUNDED
-    return "*" if p_value < LEVEL else ""
+        return f"({star})"
+    return star if p_value < LEVEL else ""
 
 
 def _significant(lows: Sequence[float], highs: Sequence[float]) -> int | str:
     """Return how many p-values with these bounds are below .05; from how many to how many."""
+    if not len(lows):
+        return "none"
     least, most = (int((np.asarray(each) < LEVEL).sum()) for each in (highs, lows))
     return least if least == most else f"{least} to {most}"
 
@@ -424,21 +430,24 @@ def _runs(scores: pandas.DataFrame) -> pandas.Series:
 def stricter_counts(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return how many tests stay significant as more is asked of them.
 
-    Every text with an image as a unit, as in the released code; target words as units; and these
-    after Holm's correction over all tests of the row. Experiment 3 always has attribute words.
+    By the paper's own test, which Experiment 3 does not have; with words as units; and these after
+    Holm's correction over all tests of the row.
 
     Parameters
     ----------
     scores
-        Of :func:`biaslib.studies.study1_grounded.run`, with *p_value* and *p_value_words*.
+        Of :func:`biaslib.studies.study1_grounded.run`, with *p_value* and *p_value_paper*.
         Where bounds of p leave open whether it is below .05, a count is from how many to how many.
     """
     rows = []
     for run, part in scores.groupby(_runs(scores), sort=False):
-        words = [each.dropna() for each in _bounded(part, "_words")[1:]]
+        papers, words = (
+            [each[end].to_numpy() for end in ("low", "high")]
+            for each in (_bounded(part, of).dropna() for of in (PAPERS, ""))
+        )
         counts = {
             "tests": len(part),
-            "p < .05, texts as units": _significant(*_bounded(part)[1:]),
+            "p < .05, the paper's own test": _significant(*papers),
             "words as units": _significant(*words),
             "words, and Holm": _significant(*(inference.adjust(each, "holm") for each in words)),
         }
@@ -459,16 +468,9 @@ def printed_effects() -> pandas.DataFrame:
     return wide.reset_index()
 
 
-def printed_sizes() -> pandas.DataFrame:
-    """Return the printed effect sizes of Experiments 1 and 2 with *size*, their absolute values."""
-    every = pandas.concat([published.table("ross2021", number) for number in (3, 4, 6)])
-    rows = every[every["level"].isin(list(LETTERS)) & every["effect_size"].notna()]
-    return rows.assign(size=rows["effect_size"].abs())
-
-
 def printed_effects_figure():
     """Draw every printed effect size of Experiments 1 and 2: a row a test, colours for levels."""
-    sizes = printed_sizes().query("source == 'google'")
+    sizes = pandas.concat([published.table("ross2021", number) for number in (3, 4)])
     names = list(study.tests()["test"])[::-1]
     models = list(dict.fromkeys(sizes["model"]))
     figure, axes = subplots(2, 1, height=7.8, width=4.3, sharex=True)
@@ -548,7 +550,7 @@ def beside_stated(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def effects_figure(scores: pandas.DataFrame, level: str = "sentence", experiment: int = 1):
-    """Draw effect sizes of all tests, a mark a model; filled where p of texts is below .05."""
+    """Draw effect sizes of all tests, a mark a model; filled where p is below .05."""
     rows = scores.query("level == @level and experiment == @experiment and masking == 'none'")
     names = [each for each in study.tests()["test"] if each in set(rows["test"])][::-1]
     figure, axes = subplots(height=0.27 * len(names) + 1.3, width=4.3)
@@ -589,8 +591,11 @@ def results(
     line = "The run's tables and figures"
     if planted:
         line = "A toy's numbers, to show the form of the tables and figures"
-    stricter = "Significant tests, all models and levels, under stricter rules; Experiment 3 has "
-    stricter += f"attribute words as units throughout.{mark(every)}"
+    stricter = "Significant tests, all models and levels, under stricter rules. The paper's own "
+    stricter += (
+        "test rejects too often, and is none of Experiment 3; by words Experiment 2 has, with "
+    )
+    stricter += f"sets of equal size, the p of Experiment 1.{mark(every)}"
     means = f"Mean absolute effect size by experiment, and of text alone.{mark(every)}"
     return fold(
         line,
@@ -661,12 +666,12 @@ def _drawings(sets, experiment: int, row: pandas.Series, note: str) -> list[Draw
     if pandas.isna(row["value"]):
         sentence = "All scores are the same: there is no effect size."
         return [_clouds(sets, experiment, sentence, note)]
-    units = f"{p_text(row['p_value_words'])} with words as units"
+    p = f"{p_text(row['p_value'])} with words as units"
     if experiment != 3:
-        units = f"{p_text(row['p_value'])} with every text with an image as a unit, {units}"
-    sentence = f"d = {signed(row['value'])}; difference {signed(row['numerator'], 3)}; {units}."
+        p += f", {p_text(row['p_value_paper'])} by the paper's own test"
+    sentence = f"d = {signed(row['value'])}; difference {signed(row['numerator'], 3)}; {p}."
     drawings = [_clouds(sets, experiment, sentence, note)]
-    if pandas.notna(row["p_value_words"]):
+    if pandas.notna(row["p_value"]):
         drawings.append(_null(sets, experiment, row, note))
     return drawings
 
@@ -716,7 +721,7 @@ def _null(sets, experiment: int, row: pandas.Series, note: str) -> Drawing:
         steps(heights, edges) | {"label": how, "group": 2},
         {"kind": "rule", "x": [observed], "y": [], "label": "this test", "group": 3},
     ]
-    p = p_text(row["p_value_words"])
+    p = p_text(row["p_value"])
     sentence = f"With words as units, {p}: the share of {how} at the dashed line or above."
     return Drawing(
         sentence, marks, what, "share", (edges[0], edges[-1]), (0, 1.1 * heights.max()),
@@ -726,14 +731,16 @@ def _null(sets, experiment: int, row: pandas.Series, note: str) -> Drawing:
 
 
 def _relabelled(result) -> tuple[float, np.ndarray, np.ndarray]:
-    x, y = result.x_scores, result.y_scores
-    observed = x.mean() - y.mean()
-    pooled = np.concatenate([x, y])
-    spread = pooled.std(ddof=1) * np.sqrt(1 / len(x) + 1 / len(y))
-    reach = max(4 * spread, 1.1 * abs(observed))
+    x, y, shift = result.x_scores, result.y_scores, 0.0
+    observed = float(x.mean() - y.mean())
+    if result.experiment == 2:  # Weighted means of both scores, as in grounded_permutation_test.
+        own, other = np.append(x, result.y_other), np.append(result.x_other, y)
+        weighted, shift = (len(y) * own + len(x) * other) / len(own), (own - other).mean()
+        x, y = np.split(weighted, [len(x)])
+    values = shift + inference.relabelled_differences(x, y, 200_000, rng=0)
+    reach = 1.1 * max(np.abs(values).max(), abs(observed))
     edges = np.linspace(-reach, reach, 32)
-    values = inference.relabelled_differences(x, y, 200_000, rng=0)
-    return float(observed), edges, np.histogram(values, edges)[0] / len(values)
+    return observed, edges, np.histogram(values, edges)[0] / len(values)
 
 
 def _exchanged(result, sets, seed: int) -> tuple[float, np.ndarray, np.ndarray]:

@@ -139,7 +139,7 @@ def score(
 
     One row each; of Experiment 3 two, a signed effect size for each target set in place of half the
     sum of absolute values that the paper prints (weat_images_intra_targ.py:180), named in the
-    column *statistic*. *p_value* is one-sided and takes every text with an image as a unit.
+    column *statistic*. *p_value_paper* is one-sided and counts texts with an image, as does *n*.
 
     Parameters
     ----------
@@ -159,6 +159,7 @@ def score(
     rows = []
     for (sets, experiment), result in zip(cases, results, strict=True):
         row = study.described(sets, experiment, seed)
+        row |= {"n": row["n_texts"], "p_value_paper": np.nan}
         if result is None:
             rows.append(row | {"value": np.nan})
             continue
@@ -185,7 +186,8 @@ def _p_values(results: Sequence[GroundedResult], seed: int) -> list[dict[str, An
     Experiment 3's is 1 whatever the data, since the sampled statistic is never compared with the
     observed one (weat_images_intra_targ.py:111-139).
     """
-    tests: list[dict[str, Any]] = [{"p_value": 1.0, "p_method": "never evaluated"} for _ in results]
+    never = {"p_value_paper": 1.0, "p_method_paper": "never evaluated"}
+    tests: list[dict[str, Any]] = [never for _ in results]
     sizes = [min(len(result.x_scores), len(result.y_scores)) for result in results]
     for n in set(sizes):
         places = [at for at, size in enumerate(sizes) if size == n and results[at].experiment < 3]
@@ -193,7 +195,8 @@ def _p_values(results: Sequence[GroundedResult], seed: int) -> list[dict[str, An
         if n > SAMPLED_ABOVE and cut:
             tested = _sampled(cut, seed)
         else:
-            tested = [_described(inference.permutation_test(x, y, rng=seed)) for x, y in cut]
+            found = (inference.permutation_test(x, y, rng=seed) for x, y in cut)
+            tested = [study.described_test(test, "_paper") for test in found]
         for at, test in zip(places, tested, strict=True):
             tests[at] = test
     return tests
@@ -205,10 +208,6 @@ def _sampled(tests: Sequence[tuple[np.ndarray, np.ndarray]], seed: int) -> list[
     rows = []
     for p in p_values:
         drawn = inference.proportion_interval(round(p * SAMPLES) - 1, SAMPLES - 1)
-        rows.append({"p_value": float(p), "p_low": drawn.low, "p_high": drawn.high})
-    return [row | {"p_method": "sampled"} for row in rows]
-
-
-def _described(test: inference.PermutationResult) -> dict[str, Any]:
-    bounds = {"p_value": float(test.p_value), "p_low": test.low, "p_high": test.high}
-    return bounds | {"p_method": test.method}
+        bounds = {"p_low_paper": drawn.low, "p_high_paper": drawn.high}
+        rows.append({"p_value_paper": float(p), **bounds, "p_method_paper": "sampled"})
+    return rows

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib import display, inference, published, reproduction, stimuli
+from biaslib import display, inference, published, stimuli
 from biaslib.display import GROUP_COLOURS, dots, interval_text, listed, marked, signed, subplots
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
@@ -28,49 +28,33 @@ NAMES = {"vl-bert": "VL-BERT", "visualbert": "VisualBERT", "bert": "BERT"}
 # What the paper says
 
 
-STATED = (
-    (13, "S_PT", "men", "rises with both, more with a man", ("briefcase",)),
-    (15, "S_PT", "men", "rises with a man, falls with a woman", ("purse",)),
-    (14, "S_PT", "men", "falls with both, more with a woman", ("apron", "wine", "beer")),
-    (12, "S_PT", "not stated", "falls with both", ("suit",)),
-    (17, "S_L", "women", "rises with a woman, falls with a man", ("purse",)),
-    (19, "S_L", "not stated", "depends on the gender", ("briefcase", "apron", "beer")),
-    (20, "S_L", "hardly differs", "similar with both", ("suit", "wine")),
-    (21, "S_V", "women", "rises more with a woman", ("purse", "apron")),
-    (22, "S_V", "men", "rises more with a man", ("briefcase", "beer")),
-    (23, "S_V", "differs less", "than the other four", ("suit", "wine")),
-)
-"""What Sections 4.2 to 4.4 say of the six entities: the number of the claim, the
-source, towards whom the bias score points, how, and of which entities."""
+TOWARDS = {("B", "+"): "women", ("B", "-"): "men", ("|B|", "-"): "differs less"}
+"""Where a stated side of the bias score points, or that it is smaller than those of others."""
 
 
 def stated() -> pandas.DataFrame:
-    """Return what the paper's text states of every entity of its case study, by source.
+    """Return what the paper's text states of the entities of its case study, a score a row.
 
     Returns
     -------
     pandas.DataFrame
-        One row an entity and source: *entity*, *level*, *direction* (``women``, ``men``, ``hardly
-        differs``, ``differs less`` or ``not stated``), *how*; the *place* and the *quotation* in
-        the paper, and the number of the *claim*.
+        As of :func:`biaslib.published.stated`, by entity (*test*) and source (*level*), with the
+        *direction* of the two together: ``women``, ``men``, ``differs less`` or ``not stated``.
 
     Examples
     --------
-    >>> found = stated().set_index(["entity", "level"])["direction"]
-    >>> found["purse"].to_dict()
+    >>> found = stated().drop_duplicates(["test", "level"]).set_index(["test", "level"])
+    >>> found.loc["purse", "direction"].to_dict()
     {'S_PT': 'men', 'S_L': 'women', 'S_V': 'women'}
     """
-    claims = reproduction.claims(PAPER).set_index("id")
-    rows = []
-    for number, level, direction, how, entities in STATED:
-        claim = claims.loc[f"{PAPER}/claim/{number}"]
-        said = {"place": claim["place"], "quotation": claim["quotation"], "claim": number}
-        row = {"level": level, "direction": direction, "how": how} | said
-        rows += [{"entity": entity} | row for entity in entities]
-    order = {name: at for at, name in enumerate(_case_study())}
-    found = pandas.DataFrame(rows)
-    keys = [found["entity"].map(order), found["level"].map(THREE_SOURCES.index)]
-    return found.iloc[np.lexsort(keys[::-1])].reset_index(drop=True)
+    entities = _case_study()
+    rows = published.stated(PAPER)
+    rows = rows[rows["test"].isin(entities)]
+    known = [TOWARDS.get(each) for each in zip(rows["statistic"], rows["sign"], strict=True)]
+    cells = rows.assign(direction=known).groupby(["test", "level"])["direction"]
+    rows = rows.assign(direction=cells.transform("first").fillna("not stated"))
+    order = {name: at for at, name in enumerate([*entities, *THREE_SOURCES])}
+    return rows.sort_values(["test", "level"], key=lambda names: names.map(order), kind="stable")
 
 
 def _case_study() -> list[str]:
@@ -85,21 +69,24 @@ def stated_entities(level: str, direction: str) -> str:
     >>> stated_entities("S_V", "men")
     'briefcase and beer'
     """
-    return listed(stated().query("level == @level and direction == @direction")["entity"])
+    return listed(stated().query("level == @level and direction == @direction")["test"].unique())
 
 
 def stated_table() -> pandas.DataFrame:
     """Return :func:`stated` for reading."""
     found = stated()
+    sides = found["sign"].map({"+": "above ", "-": "below "})
+    others = [listed(names.removeprefix("test=").split("|")) for names in found["than"]]
+    marks = [f"that of {each}" if each else "0" for each in others]
     return pandas.DataFrame(
         {
-            "entity": found["entity"],
+            "entity": found["test"],
             "source": found["level"].map(study.SOURCES),
-            "towards": found["direction"],
-            "how": found["how"],
+            "score": found["statistic"].replace("|B|", "size of B"),
+            "stated": sides + marks,
             "in the paper": "“" + found["quotation"] + "”",
             "where": found["place"],
-            "number of the claim": found["claim"],
+            "claims": found["claims"].str.replace(" ", ", "),
         }
     )
 
@@ -122,8 +109,10 @@ def printed_probabilities() -> pandas.DataFrame:
 def printed_figure():
     """Draw the four probabilities of the paper's Table 3 beside what each picture shows."""
     rows = printed_probabilities()
-    figure, axes = subplots(len(rows), 2, height=2.8, width=4.3, width_ratios=[1, 3])
+    figure, axes = subplots(len(rows), 2, height=3.2, width=3.4, width_ratios=[1, 3])
     figure.set_facecolor("white")
+    message = "What is not there gets more,\nonce clearly and once barely"
+    figure.suptitle(message, x=0.02, ha="left", fontsize=11)
     for row, (left, right) in zip(rows.to_dict("records"), axes, strict=True):
         left.imshow(emoji_on_white(EMOJI[row["shown"]]), interpolation="lanczos")
         left.axis("off")
@@ -134,8 +123,8 @@ def printed_figure():
         )
         bars[1].set(hatch="//", facecolor="0.75")
         for at, value in enumerate(values):
-            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=9.5)
-        right.set(xlim=(0, 0.62), xticks=(0, 0.25, 0.5))
+            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=10)
+        right.set(xlim=(0, 0.7), xticks=(0, 0.25, 0.5))
         right.invert_yaxis()
     axes[-1, 1].set_xlabel("probability that VL-BERT gives", fontsize=10)
     return figure
@@ -146,8 +135,8 @@ def stated_figure():
     arrows = {"women": "women →", "men": "← men"}
     found, entities = stated(), _case_study()
     figure, axes = subplots(height=3.2, width=4.3)
-    for row in found.itertuples():
-        x, y = THREE_SOURCES.index(row.level), entities.index(row.entity)
+    for row in found.drop_duplicates(["test", "level"]).itertuples():
+        x, y = THREE_SOURCES.index(row.level), entities.index(row.test)
         colour = GROUP_COLOURS.get(row.direction, "0.6")
         faint = 0.3 if row.direction in GROUP_COLOURS else 0.08
         axes.bar(x, 0.9, 0.96, y - 0.45, color=colour, alpha=faint, edgecolor="0.4", linewidth=0.6)
@@ -183,7 +172,7 @@ def example(parts: Sequence[tuple[str, dict[str, float], str]]):
     parts
         Name of the source, S(E, g) by agent, and what is exchanged in words.
     """
-    figure, axes = subplots(len(parts), 2, height=5.4, width=4.3, width_ratios=[1.3, 1])
+    figure, axes = subplots(len(parts), 2, height=5.4, width=3.4, width_ratios=[1.3, 1])
     figure.set_facecolor("white")
     for (name, found, _), (left, right) in zip(parts, axes, strict=True):
         things, caption = SHOWN[name]
@@ -329,7 +318,7 @@ def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOU
 
     Whiskers are 95% intervals over images, where there are images.
     """
-    figure, panels = subplots(len(levels), 1, height=1.7 * len(levels), width=4.3, squeeze=False)
+    figure, panels = subplots(len(levels), 1, height=1.9 * len(levels), width=4.3, squeeze=False)
     for axes, level in zip(panels[:, 0], levels, strict=True):
         _draw_bars(axes, _of(scores, level, "case study"), level)
     handles = {
@@ -357,8 +346,8 @@ def _draw_bars(axes, rows: pandas.DataFrame, level: str) -> None:
             label=AGENT_NAMES[key], yerr=_reach(part), error_kw={"elinewidth": 1, "capsize": 2},
         )  # fmt: skip
     axes.axhline(0, color="0.3", linewidth=0.9)
-    axes.set_xticks(np.arange(len(names)), names, rotation=0 if len(names) < 9 else 60)
-    axes.tick_params(axis="x", labelsize=8.5)
+    axes.set_xticks(np.arange(len(names)), names, rotation=30 if len(names) < 9 else 60)
+    axes.tick_params(axis="x", labelsize=10)
     axes.set_ylabel(f"{_symbol(level)}(E, g)", parse_math=True)
 
 
@@ -429,12 +418,12 @@ def bias_bars(scores: pandas.DataFrame):
     """
     levels = ("S_L, no image", "S_PT")
     order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
-    figure, panels = subplots(1, 2, height=0.165 * len(order) + 1.0, width=4.3, sharey=True)
+    figure, panels = subplots(1, 2, height=0.18 * len(order) + 1.0, width=4.3, sharey=True)
     for axes, level in zip(panels, levels, strict=True):
         rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
         _draw_bias(axes, rows.loc[order["test"]])
         axes.set_xlabel(_bias_axis(level), parse_math=True, fontsize=10)
-    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=8)
+    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=10)
     panels[0].set_ylim(-0.7, len(order) - 0.3)
     panels[0].legend(frameon=False, loc="lower right", fontsize=9)
     return _from(figure, scores)
@@ -516,13 +505,13 @@ def language_bias() -> pandas.DataFrame:
 def language_figure(bias: pandas.DataFrame):
     """Draw the mean of B over six wordings of the forty entities, with intervals: Figure 5a."""
     rows = bias[bias["set"] == "gendered"].sort_values("value", ignore_index=True)
-    figure, axes = subplots(height=6.6, width=4.3)
+    figure, axes = subplots(height=6.6, width=3.4)
     for group, marker in (("women", "o"), ("men", "s")):
         part = rows[rows["stereotype"] == group]
         colour = GROUP_COLOURS[group]
         dots(axes, part.index, part, colour, marker, f"label: {group}")
     axes.axvline(0, color="0.3", linewidth=0.9)
-    axes.set_yticks(range(len(rows)), rows["entity"], fontsize=8)
+    axes.set_yticks(range(len(rows)), rows["entity"], fontsize=8.5)
     axes.set_xlabel("B (← men, women →)")
     axes.legend(frameon=False, fontsize=9)
     return figure

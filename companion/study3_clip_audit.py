@@ -32,69 +32,33 @@ OPEN_TYPES = ("Occupation", "Activity")
 # What the paper prints
 
 
-def first_words(numbers: Sequence[int] = (14, 18, 17)) -> pandas.DataFrame:
-    """Return the first word of each printed list by race: a row a race and table.
-
-    Races stand by their highest value, the highest first, and tables in the order given.
-
-    Examples
-    --------
-    >>> first_words().loc[0, ["group", "category", "word"]].tolist()
-    ['Middle Eastern', 'Political', 'extremist']
-    """
-    lists = pandas.concat(published.table(PAPER, number) for number in numbers)
-    first = lists[lists["rank"] == 1]
-    highest = first.groupby("group")["casc"].transform("max")
-    rows = first.assign(highest=highest).sort_values("highest", ascending=False, kind="stable")
-    return rows.drop(columns="highest").reset_index(drop=True)
-
-
-PRINTED_FIRST = {
-    "shy": (4, "women", "East Asian"),
-    "domestic": (4, "women", "Indian"),
-    "homemaker": (5, "women", "Indian"),
-    "farmer": (5, "men", "Indian"),
-    "CEO": (5, "men", "White"),
-    "terrorist": (6, "men", "Middle Eastern"),
-    "felon": (6, "men", "Black"),
-    "hacker": (6, "men", "White"),
-    "ghetto": (7, "men", "Black"),
-    "savage": (7, "men", "Black"),
-    "third-world": (7, "", "Indian"),
-    "tribal": (7, "", "Indian"),
-    "illiterate": (8, "men", "Indian"),
-    "unskilled": (8, "men", "Indian"),
-}
-"""Figure, gender and race that the captions of Figures 4 to 8 say are retrieved for a word; Figure
-7 names no gender for two of its words.
-
-:meta hide-value:
-"""
-
-
 def printed_first() -> pandas.DataFrame:
-    """Return who comes up for a word, by the paper's captions, and its C-ASC by gender and race.
+    """Return who comes up for a word, by the captions of Figures 4 to 8, and its printed C-ASC.
+
+    Figure 7 names no gender for two of its words.
 
     Examples
     --------
     >>> printed_first().set_index("word").loc["homemaker", ["gender", "race"]].tolist()
     ['women', 'Indian']
     """
-    genders = {"women": "Female", "men": "Male"}
+    rows = published.stated(PAPER)
+    rows = rows.assign(figure=rows["place"].str.extract(r"^Figure (\d) caption$"))
+    rows = rows[rows["figure"].notna() & (rows["sign"] == "+")].sort_values("figure", kind="stable")
+    people = rows["group"].str.rpartition(", ")
     highest = hamidieh2023.casc_tables().groupby(["word", "group"])["casc"].max()
-    return pandas.DataFrame(
-        [
-            {
-                "word": word,
-                "figure": number,
-                "gender": gender or "not said",
-                "race": race,
-                "C-ASC by gender": highest.get((word, genders.get(gender))),
-                "C-ASC by race": highest.get((word, race)),
-            }
-            for word, (number, gender, race) in PRINTED_FIRST.items()
-        ]
+    columns = {"C-ASC by gender": people[0], "C-ASC by race": people[2]}
+    table = pandas.DataFrame(
+        {
+            "word": rows["test"],
+            "figure": rows["figure"].astype(int),
+            "gender": people[0].replace({"Female": "women", "Male": "men", "": "not said"}),
+            "race": people[2],
+        }
     )
+    for name, groups in columns.items():
+        table[name] = [highest.get(key) for key in zip(rows["test"], groups, strict=True)]
+    return table.reset_index(drop=True)
 
 
 # What a run gives
@@ -404,6 +368,8 @@ def _of_run(audit: study.Audit, paper: bool) -> list[Table]:
 def _beside(audit: study.Audit, counts: Mapping[str, pandas.DataFrame]) -> list[Table]:
     """Return the run beside what the paper prints: how many numbers are met, and all of them."""
     found = reproduction.compare(audit.scores, PAPER, counts)
+    stated = found["id"].str.contains("/stated/")
+    signs, found = found[stated], found[~stated]
     met = found["verdict"].value_counts().reindex(reproduction.VERDICTS, fill_value=0)
     counted = met.rename_axis("verdict").rename("printed numbers and lists").reset_index()
     ran = found[found["verdict"] != "not run"]
@@ -412,6 +378,7 @@ def _beside(audit: study.Audit, counts: Mapping[str, pandas.DataFrame]) -> list[
     return [
         Table(counted, how_many),
         Table(ran, "Printed numbers and lists, harmful words among them, and this run", True),
+        Table(signs, "What is stated without a number, harmful words included, and this run", True),
     ]
 
 
@@ -421,7 +388,7 @@ def _harmful(audit: study.Audit) -> list[Table]:
     second, both = facets[1], facets[-1]
     tables = {
         "Who is retrieved for words of Figures 4 to 8": composition_table(
-            scores, both, list(PRINTED_FIRST)
+            scores, both, printed_first()["word"].tolist()
         ),
         "Words with the lowest entropy, by type": least_even(scores, both),
     }

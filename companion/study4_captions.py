@@ -82,15 +82,21 @@ IMAGINED = {"IDM": "ideal (IDM)", "RAM": "random (RAM)", "BIM": "biased (BIM)"}
 
 
 def printed_intervals() -> pandas.DataFrame:
-    """Return Table 3 as printed, with exact 95% intervals from the counts of its images."""
+    """Return Table 3 as printed, with exact 95% intervals from the counts of its images.
+
+    *half of vlrs* is the vlbs to expect of a model that sees no picture and prefers neither
+    meaningful caption, if a meaningful one wins as often on anti-stereotypical images as on all.
+    """
     found = zhou2022.score_intervals().query("category == 'overall'")
-    bounds = found.set_index(["model", "metric"])[["low", "high", "n"]]
+    bounds = found.set_index(["model", "metric"])[["low", "high", "n", "percent"]]
     table = printed_scores(3)
     columns = {"model": table["model"].replace(IMAGINED)}
     for name, of in (("vlrs", "images"), ("vlbs", "anti-stereotypical images")):
         rows = bounds.xs(name, level="metric").reindex(table["model"])
         columns |= {name: table[name], f"{name}, 95% interval": interval_texts(rows, 1)}
         columns[of] = [None if pandas.isna(n) else int(n) for n in rows["n"]]
+    half = bounds.xs("vlrs", level="metric")["percent"].reindex(table["model"]) / 2
+    columns["half of vlrs"] = [None if pandas.isna(each) else f"{each:.2f}" for each in half]
     return pandas.DataFrame(columns | {"ivlas": table["ivlas"]}, dtype=object)
 
 
@@ -116,7 +122,7 @@ def example(pairs: Sequence[np.ndarray]):
     pairs
         Their logits, three times (2,).
     """
-    figure, axes = subplots(3, 2, height=4.6, width=4.3, width_ratios=[1, 2])
+    figure, axes = subplots(3, 2, height=4.6, width=3.4, width_ratios=[1, 2])
     figure.set_facecolor("white")
     drawn = np.concatenate([emoji_on_white(code) for code in (GIRL, TONGUE_OUT)], axis=1)
     for (said, seen, _), pair, (left, right) in zip(EXAMPLE, pairs, axes, strict=True):
@@ -353,7 +359,9 @@ def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
     for axis in list(axes.flat)[len(tests) :]:
         axis.axis("off")
     axes[0, 0].set(xlim=(-4, 104), xticks=(0, 50, 100))
-    axes[0, 0].set_yticks(range(len(names)), names, fontsize=8)
+    axes[0, 0].set_yticks(range(len(names)), names)
+    for axis in axes[:, 0]:
+        axis.tick_params(axis="y", labelsize=10)
     axes[0, 0].invert_yaxis()
     figure.supxlabel(f"{statistic}, per cent", fontsize=10)
     return marked(figure, kept["profile"].iloc[0])
@@ -513,7 +521,7 @@ def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"
     if not names:
         return words_alone("No anti-stereotypical image of this category has neutral captions.")
     rng = np.random.default_rng(0)
-    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=4.3, sharey=True)
+    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=3.4, sharey=True)
     for axis, score in zip(axes, ("lmss", "vlss"), strict=True):
         for place, name in enumerate(names):
             rows = kept[kept["model"] == name]

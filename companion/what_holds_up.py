@@ -262,11 +262,14 @@ def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     name = f"{paper}-{stamp['made'].translate(str.maketrans(' :', '-.'))}"
     folder = reproduction.record(Path(os.environ.get("BIASLIB_RUNS", ".")) / name, every, stamp)
     found = reproduction.compare(reproduction.read(folder)[0], paper, counts)
-    met = found["verdict"].value_counts()
+    stated = found["id"].str.contains("/stated/")
+    met, signs = (found.loc[each, "verdict"].value_counts() for each in (~stated, stated))
     parts = ", ".join(f"{int(met.get(each, 0)):,} {each}" for each in reproduction.VERDICTS)
     told = " ".join(f"{each}." for each in reproduction.findings(found))
     caption = f"Ours beside the printed numbers: {parts}. {told}"
     beside = found[found["verdict"] != "not run"]
+    parts = ", ".join(f"{n} {verdict}" for verdict, n in signs.items())
+    caption += f" What is stated without a number: {parts}."
     caption += f" Recorded in {folder}: please send its two files, unchanged, to {first_run_page()}"
     return Table(beside, caption, folded=True)
 

@@ -21,7 +21,7 @@ from support.hub import instead_of_the_real_one
 
 from biaslib import __main__ as command_line
 from biaslib import audit, inference, models, runtime, stimuli
-from biaslib.audit import _cost, _grounding, _nulls, _parts, _run
+from biaslib.audit import _compare, _cost, _grounding, _nulls, _parts, _run
 from biaslib.datasets import DataError
 from biaslib.metrics import caption_association
 from biaslib.models.errors import CapabilityError, CheckpointError
@@ -80,6 +80,42 @@ def test_a_contrast_is_the_difference_of_means_with_an_exact_p_value():
     assert found["p_value"] == pytest.approx(2 / 70)
     assert found["low"] <= 4 <= found["high"]
     assert found["null_low"] < 0 < found["null_high"] < 4
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (4, 4), (3, 5), (1, 6)])
+def test_the_least_p_value_is_that_of_the_farthest_deal_of_all(sizes):
+    """By going through all deals of scores of which no two sums are the same."""
+    scores, (n, m) = 2.0 ** np.arange(sum(sizes)), sizes
+    dealt = np.array(
+        [np.isin(range(n + m), each) for each in itertools.combinations(range(n + m), n)]
+    )
+    apart = dealt @ scores / n - ~dealt @ scores / m
+    for two_sided, size in ((True, np.abs(apart)), (False, apart)):
+        p_values = (size[None, :] >= size[:, None] - 1e-9).mean(axis=1)
+        assert _nulls.least_of_dealing(n, m, two_sided) == pytest.approx(p_values.min())
+    found = _nulls.contrast(scores[m:], scores[:m], 0)
+    assert found["p_least"] == pytest.approx(_nulls.least_of_dealing(n, m))
+    assert found["p_value"] >= found["p_least"] * (1 - 1e-12)
+
+
+def test_the_least_p_value_of_signs_is_that_of_all_patterns():
+    values = 2.0 ** np.arange(6)
+    sums = np.abs(np.array(list(itertools.product([1.0, -1.0], repeat=6))) @ values)
+    p_values = (sums[None, :] >= sums[:, None]).mean(axis=1)
+    assert _nulls.least_of_signs(6) == p_values.min() == 2 / 64
+    assert _nulls.least_of_signs(33) == 1e-5  # of 100,000 draws, the observed one among them
+
+
+def test_a_question_is_out_of_reach_where_holm_multiplies_its_least_p_value_to_the_level():
+    """2/12,870 times 321 is .04988, and times 322 .05004."""
+    eight = 2 / 12_870
+    for m, beyond in ((321, 0), (322, 322)):
+        assert _run.out_of_reach([eight] * m).sum() == beyond
+    least, p_values = [1e-9, *[eight] * 321], np.array([1e-8, *[0.5] * 321])
+    assert _run.out_of_reach(least).tolist() == [False] + [True] * 321
+    assert not _run.out_of_reach(least, p_values).any()  # one claim leaves 321
+    claimed = inference.adjust([1e-8, eight, *[0.5] * 320], "holm") < audit.LEVEL
+    assert claimed.tolist() == [True, True] + [False] * 320
 
 
 def test_looking_alone_is_no_preference_of_a_caption():
@@ -284,6 +320,26 @@ def test_a_contrast_of_portraits_is_that_of_its_words(of_clip):
     assert row["n"] == len(test.A) + len(test.B) == 40
 
 
+def test_what_can_be_asked_is_known_before_the_run(of_clip, of_bert):
+    for found, exact in ((of_clip, True), (of_bert, False)):
+        wanted = [part for part in audit.PARTS if not part.missing(found.audited)]
+        planned = _run.least_p_values(wanted, _parts.Setting("planted"))
+        least = found.asked["p_least"]
+        assert (found.asked["p_value"] >= least * (1 - 1e-9)).all()
+        if exact:
+            np.testing.assert_allclose(np.sort(planned), np.sort(least))
+        assert len(least) <= len(planned) <= len(least) + 2
+
+
+def test_random_attributes_are_drawn_a_hundred_times_for_each_question(of_bert):
+    """Each p-value is a whole number of draws, the observed set among them."""
+    wanted = [part for part in audit.PARTS if not part.missing(of_bert.audited)]
+    draws = 100 * max(50, len(_run.least_p_values(wanted, _parts.Setting("planted"))))
+    counts = of_bert.scores["p_random"].dropna() * (draws + 1)
+    np.testing.assert_allclose(counts, counts.round(), atol=1e-6)
+    assert counts.min() >= 0.999
+
+
 def test_what_is_planted_is_claimed_and_nothing_is_where_nothing_is_planted(of_clip, of_nothing):
     claims = of_clip.claims[of_clip.claims["level"] == "gender"]
     assert audit.LISTS[5][0] in set(claims["test"])
@@ -355,7 +411,7 @@ def test_association_tests_are_those_of_study_1_at_every_level(of_bert, store):
     ).to_dict("records")
     mine = tests.query("test == 'occupation-gender' and level == 'sentence'").iloc[0]
     assert mine["value"] == pytest.approx(direct["value"], abs=1e-9)
-    assert (mine["p_value_words"], mine["n"]) == (direct["p_value_words"], direct["n_words"])
+    assert (mine["p_value_words"], mine["n"]) == (direct["p_value"], direct["n"])
     assert mine["p_value"] == max(mine["p_value_words"], mine["p_random"], mine["p_value_images"])
 
 
@@ -490,6 +546,28 @@ def test_an_audit_of_ones_own_pictures(folder, clip, store):
     assert "planted world" not in text.split("Words to keep to")[0]
     reasons = found.not_run.set_index("part")["reason"]
     assert reasons["captions by cosine"].startswith("the folder has portraits")
+
+
+def test_three_columns_of_groups_leave_lists_of_eight_words_out_of_reach(folder):
+    """Gender, seven races and nine ages, with intersections: 49 groups, 343 questions."""
+    rows, place = [], folder.parent / "many"
+    place.mkdir()
+    for at in range(378):
+        picture = np.full((2, 2, 3), [at % 256, at // 256, 7], np.uint8)
+        Image.fromarray(picture).save(place / f"{at}.png")
+        rows.append((f"{at}.png", "fm"[at % 2], f"race {at // 2 % 7}", f"age {at // 14 % 9}"))
+    write(place, pandas.DataFrame(rows, columns=["file", "gender", "race", "age"]))
+    found = audit.cost(checkpoint("clip", 3, 0), "planted", "cpu", audit.read_folder(place))
+    assert len(found.least) == 7 * (1 + 7 + 9 + 14 + 18) == 343
+    beyond = _run.out_of_reach(found.least)
+    assert beyond.sum() == 3 * 49  # 8 and 8 words: three of the seven pairs of lists
+    assert set(found.least[beyond]) == {2 / 12_870}
+    said = (
+        "147 have a least p of 1/6,435, small enough for Holm's correction of up to 321 questions."
+    )
+    assert said in str(found).splitlines()[3]
+    draws = _run.DRAWS * len(found.least)
+    assert not _run.out_of_reach(np.append(found.least[1:], 1 / (1 + draws)))[-1]
 
 
 def test_pictures_of_one_person_are_one_unit(folder, clip, store):
@@ -704,7 +782,7 @@ class Tally:
 @pytest.mark.parametrize("name", ["flava", "bert"])
 def test_an_audit_reads_about_as_much_as_it_is_said_to(name, tmp_path, monkeypatch):
     monkeypatch.setattr(_grounding.GroundingCheck, "passed", True)
-    monkeypatch.setattr(_nulls, "DRAWS", 99)
+    monkeypatch.setattr(_run, "DRAWS", 1)
     capabilities = models.REGISTRY[name].capabilities
     tally, store = Tally(capabilities), runtime.Store(tmp_path)
     found = audit.run(tally, "planted", store=store, n_resamples=0)
@@ -929,10 +1007,114 @@ def test_two_models_differ_by_the_difference_of_their_words(of_clip, of_nothing,
     assert vlbs["value"] == pytest.approx(vlbs["first"] - vlbs["second"])
 
 
-def test_other_stimuli_are_not_compared(of_clip):
-    other = dataclasses.replace(of_clip, profile="paper")
-    with pytest.raises(ValueError, match="other stimuli"):
-        audit.compare(of_clip, other)
+def test_a_difference_of_portraits_has_the_larger_p_of_all_deals_of_words_and_of_people():
+    """Two models by hand: ten people with two pictures each, lists of eight words."""
+    rng = np.random.default_rng(4)
+    table = _parts.listed_captions()
+    table = table[table["bias_type"] == audit.LISTS[0][0]]
+    units, own = np.repeat(np.arange(10), 2), rng.normal(size=(2, 10))
+    inside, sign = units < 5, np.where(table["kind"] == "0", 1.0, -1.0)[:, None]
+    lean = 2.0 * sign * (inside - 0.5)
+    scores = [sign * each[units] + rng.normal(size=(16, 20)) for each in own]
+    scores[0] = scores[0] + lean
+    z = [(each.T / each.std(axis=1, ddof=1)).T for each in scores]
+    (found,) = _compare.differences(*z, table, inside, units, 0).values()
+    apart = z[0] - z[1]
+    of_words = apart[:, :10].mean(axis=1) - apart[:, 10:].mean(axis=1)
+    of_people = (sign * apart).mean(axis=0).reshape(10, 2).mean(axis=1) * 2
+    p_values = []
+    for values, n in ((of_words, 8), (of_people, 5)):
+        dealt = [np.isin(range(2 * n), each) for each in itertools.combinations(range(2 * n), n)]
+        means = np.array(dealt) @ values / n
+        size = np.abs(2 * means - values.mean() * 2)
+        p_values.append((size >= size[0] - 1e-9).mean())
+    assert found["p_value"] == pytest.approx(max(p_values))
+    assert found["value"] == pytest.approx(of_words[:8].mean() - of_words[8:].mean())
+    assert found["value"] == pytest.approx(found["first"] - found["second"])
+    assert found["p_least"] == max(2 / 12_870, 2 / 252)
+
+
+def test_two_models_do_not_differ_on_labels_dealt_by_coin_where_words_go_together():
+    rng, claims = np.random.default_rng(5), 0
+    table, people = _parts.listed_captions(), np.arange(30)
+    table = table[table["bias_type"] == audit.LISTS[0][0]]
+    sign = np.where(table["kind"] == "0", 1.0, -1.0)[:, None]
+    for _ in range(200):
+        z = [0.7 * sign * rng.normal(size=30) + rng.normal(size=(16, 30)) for _ in range(2)]
+        inside = rng.permutation(people) < 15
+        (found,) = _compare.differences(*z, table, inside, people, 0).values()
+        claims += found["p_value"] < 0.05
+    assert claims <= 19  # 10 expected at the most; more than 19 has a probability of .3%
+
+
+def other_table(folder, change):
+    """Return a folder of the same name and pictures with another table."""
+    place = folder.parent / "elsewhere" / folder.name
+    shutil.copytree(folder, place)
+    changed(place, change)
+    return audit.read_folder(place)
+
+
+def moved(table, column):
+    """Return a table in which two people of different groups have changed labels."""
+    return table.assign(**{column: [*table[column][[12, 13]], *table[column][2:12],
+                                    *table[column][[0, 1]], *table[column][14:]]})  # fmt: skip
+
+
+OTHER = {
+    "labels": (lambda t: moved(t, "age"), "4 pictures, .*'(young|old)' .* in the column 'age'"),
+    "people": (
+        lambda t: t.assign(person=["someone", *t["person"][1:]]),
+        "1 picture, of which '00.png' has 'p0' and 'someone' in the column 'person'",
+    ),
+    "a column": (
+        lambda t: t.assign(hat=["a", "b"] * 12),
+        "24 pictures, .* has 'nothing' and '[ab]' in the column 'hat'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_a_folder_of_the_same_name_with_another_table_is_not_compared(folder, of_clip, case):
+    change, said = OTHER[case]
+    own = audit.read_folder(folder)
+    audits = [
+        dataclasses.replace(of_clip, folder=each) for each in (own, other_table(folder, change))
+    ]
+    assert audits[0].folder.name == audits[1].folder.name
+    with pytest.raises(ValueError, match=f"other stimuli: .* in {said}. Run both on one folder"):
+        audit.compare(*audits)
+
+
+def test_other_pictures_and_data_are_not_compared(folder, of_clip):
+    own = dataclasses.replace(of_clip, folder=audit.read_folder(folder))
+    Image.fromarray(np.zeros((48, 48, 3), np.uint8)).save(folder / "05.png")
+    other = dataclasses.replace(of_clip, folder=audit.read_folder(folder))
+    with pytest.raises(ValueError, match=r"in 2 pictures, of which '05.png' has .*'nothing'"):
+        audit.compare(own, other)
+    for one in (own, dataclasses.replace(of_clip, profile="paper")):
+        with pytest.raises(ValueError, match=r"other stimuli: pictures of '.*' and of 'planted'"):
+            audit.compare(one, of_clip)
+
+
+def test_a_part_that_one_audit_was_not_asked_for_is_named(of_clip, clip, store):
+    fewer = audit.run(clip, "planted", store=store, parts=["zhou2022"], n_resamples=0)
+    said = r"has the part 'portraits by word', that of .* has not \(not asked for\): run both"
+    for pair in ((of_clip, fewer), (fewer, of_clip)):
+        with pytest.raises(ValueError, match=said):
+            audit.compare(*pair)
+
+
+def test_a_folder_in_another_order_is_the_same_folder(folder, clip, store):
+    settings = {"profile": "planted", "store": store, "n_resamples": 0}
+    first = audit.run(clip, data=folder, **settings)
+    turned = other_table(folder, lambda t: t[::-1])
+    second = audit.run(checkpoint("clip", 0, 0), data=turned, **settings)
+    found, own = audit.compare(first, second, store), first.asked["value"]
+    np.testing.assert_allclose(found["first"], own)
+    # Its first person is a man: the same questions, of the other group.
+    np.testing.assert_allclose(found["second"], -second.asked["value"])
+    assert set(found["of"]) == {"words, and 24 people"}
 
 
 # What is handed over
@@ -1075,7 +1257,8 @@ def test_the_contrast_of_portraits_is_the_difference_of_mean_c_asc():
     rng = np.random.default_rng(0)
     scores, units = rng.standard_normal((12, 30)), np.repeat(np.arange(10), 3)
     members = units < 4
-    found = _nulls.portrait_contrast(scores[:5], scores[5:], members, units, 0)
+    z = _nulls.standardised(scores)
+    found = _nulls.portrait_contrast(z[:5], z[5:], members, units, 0)
     each = caption_association.c_asc(scores, members[:, None])[:, 0]
     assert found["value"] == pytest.approx(each[:5].mean() - each[5:].mean())
     assert (found["n"], found["n_units"]) == (12, 10)
@@ -1087,7 +1270,8 @@ def test_labels_drawn_at_random_are_no_finding_however_the_words_go_together():
     for _ in range(400):
         first, second = shared_scores(rng)
         members = rng.permutation(units) < 8
-        found = _nulls.portrait_contrast(first, second, members, units, 0)
+        lists = map(_nulls.standardised, (first, second))
+        found = _nulls.portrait_contrast(*lists, members, units, 0)
         each = caption_association.c_asc(np.vstack([first, second]), members[:, None])[:, 0]
         by_words = _nulls.contrast(each[: len(first)], each[len(first) :], 0)
         rejected["words"] += by_words["p_value"] < 0.05
@@ -1100,8 +1284,8 @@ def test_the_interval_of_a_contrast_draws_people_too():
     rng = np.random.default_rng(2)
     first, second = shared_scores(rng)
     members = np.arange(20) < 8
-    found = _nulls.portrait_contrast(first, second, members, np.arange(20), 2_000)
     apart = [each / each.std(axis=1, ddof=1, keepdims=True) for each in (first, second)]
+    found = _nulls.portrait_contrast(*apart, members, np.arange(20), 2_000)
     of_people = apart[0].mean(0) - apart[1].mean(0)
     sides = of_people[members], of_people[~members]
     error = np.sqrt(sum(each.var(ddof=1) / len(each) for each in sides))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from biaslib import inference
 from biaslib.metrics.association import cosines, effect_size
@@ -69,3 +70,11 @@ def test_draws_hold_no_word_twice(monkeypatch):
     table = rng.uniform(-1, 1, (8, 12))
     inference.random_attribute_null(table[:4], table[4:], 5, 5, n_sets=50, rng=0)
     assert all(len(set(row)) == 10 for row in seen[0])
+
+
+def test_every_draw_is_as_likely_in_every_order():
+    """Two of four words: 12 ordered pairs."""
+    drawn = inference._random_attributes._uniform_draws(4, 2, 24_000, np.random.default_rng(1))
+    pairs, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(pairs) == 12
+    assert stats.chisquare(counts).pvalue > 1e-3

@@ -105,10 +105,20 @@ def test_fixed_scores_react_to_attributes_that_differ_and_new_attributes_do_not(
         sets["X"], sets["Y"] = 1.0 + rng.normal(size=(2, 6, 10))
         sets["Ax"] = sets["Ax"] + 2.0
         result = grounded(*(sets[r] for r in ROLES), experiment=2)
-        fixed.append(inference.grounded_permutation_test(result).p_value)
-        new.append(inference.grounded_permutation_test(result, null="new attributes").p_value)
+        fixed.append(inference.grounded_permutation_test(result, "fixed scores").p_value)
+        new.append(inference.grounded_permutation_test(result).p_value)
     assert np.mean(np.array(fixed) < 0.05) > 0.5
     assert np.mean(np.array(new) < 0.05) < 0.10
+
+
+@given(st.integers(0, 10_000))
+def test_with_sets_of_equal_size_experiment_2_has_the_p_of_experiment_1(seed):
+    """A relabelled target has the scores with both categories' attributes, as in Experiment 1."""
+    sets = np.random.default_rng(seed).normal(size=(6, 5, 7))
+    first, second = (grounded(*sets, experiment=number) for number in (1, 2))
+    p = inference.permutation_test(first.x_scores, first.y_scores).p_value
+    assert inference.grounded_permutation_test(first).p_value == p
+    assert inference.grounded_permutation_test(second).p_value == p
 
 
 def worded(seed, counts=(3, 3, 4, 2), copies=(1, 2, 1, 3), d=8):
@@ -309,12 +319,12 @@ def test_exchange_finds_half_a_standard_deviation_of_the_pictures_with_twenty_wo
 
 def test_bad_input_says_what_is_wrong():
     sets = [random_sets(0)[r] for r in ROLES]
-    first, third = grounded(*sets, experiment=1), grounded(*sets, experiment=3)
+    first, second, third = (grounded(*sets, experiment=number) for number in (1, 2, 3))
     with pytest.raises(ValueError, match="exchange_test"):
         inference.grounded_permutation_test(third)
-    with pytest.raises(ValueError, match="use 'fixed scores'"):
-        inference.grounded_permutation_test(first, null="new attributes")
-    with pytest.raises(ValueError, match="one of fixed scores"):
+    with pytest.raises(ValueError, match=r"no scores with other attributes; take it from grounded"):
+        inference.grounded_permutation_test(replace(second, y_other=None))
+    with pytest.raises(ValueError, match="one of new attributes"):
         inference.grounded_permutation_test(first, null="none")
     with pytest.raises(ValueError, match="Experiment 3, this is 1"):
         inference.exchange_test(first, {})

@@ -132,7 +132,7 @@ def test_words_dealt_by_chance_have_the_root_mean_square_that_is_said():
         difference = scores[own].mean() - scores[~own].mean()
         sizes.append(difference / scores.std(ddof=1))
     table = pandas.DataFrame({"level": "word", "experiment": 1, "world": 0, "value": sizes})
-    row = verdicts.null_table(table.assign(numerator=0.0, n_words=8)).iloc[0]
+    row = verdicts.null_table(table.assign(numerator=0.0, n=8)).iloc[0]
     assert row["rms d, words dealt by chance"] == pytest.approx(np.sqrt(1 / 2))
     assert row["rms d"] == pytest.approx(row["rms d, words dealt by chance"])
 
@@ -207,7 +207,8 @@ def scores(value=0.5, p=0.01):
         for test in ("C3", "C6")
         for level in study.LEVELS
     ]
-    return pandas.DataFrame(rows).assign(value=value, p_value=p, numerator=0.1, low=0.1, high=0.9)
+    numbers = {"p_value": p, "p_value_paper": p, "numerator": 0.1, "low": 0.1, "high": 0.9}
+    return pandas.DataFrame(rows).assign(value=value, **numbers)
 
 
 def test_a_score_is_looked_up_by_test_level_and_run():
@@ -294,15 +295,15 @@ def test_the_panel_shows_the_scores_and_their_computed_null(tmp_path):
         chosen = row.test, "tiny-VisualBERT", "word", f"Experiment {row.experiment}"
         clouds, shown = panel.drawings(*chosen)
         assert f"d = {signed(row.value)}; difference {signed(row.numerator, 3)};" in clouds.sentence
-        every_text = f"{p_text(row.p_value)} with every text" in clouds.sentence
-        assert every_text == (row.experiment < 3)
-        assert f"{p_text(row.p_value_words)} with words as units" in clouds.sentence
-        assert f"{p_text(row.p_value_words)}: the share of" in shown.sentence
+        papers = f"{p_text(row.p_value_paper)} by the paper's own" in clouds.sentence
+        assert papers == (row.experiment < 3)
+        assert f"{p_text(row.p_value)} with words as units" in clouds.sentence
+        assert f"{p_text(row.p_value)}: the share of" in shown.sentence
         histogram, rule = shown.marks
         edges, shares = np.array(histogram["x"]), np.array(histogram["y"])
         assert shares.sum() == pytest.approx(1, abs=0.01)
         below, above = shares[edges[:-1] > rule["x"][0]].sum(), shares[edges[1:] > rule["x"][0]]
-        assert below - 0.01 <= row.p_value_words <= above.sum() + 0.01
+        assert below - 0.01 <= row.p_value <= above.sum() + 0.01
         assert rule["x"] == [pytest.approx(row.numerator)]
 
 
@@ -330,23 +331,32 @@ def test_the_tests_are_named_with_what_they_compare_and_their_images():
 
 def test_more_is_asked_from_left_to_right():
     """Of five p-values of words, Holm multiplies the least by 5 and the next by 4."""
-    p_words = [0.009, 0.012, 0.03, 0.2, 0.6]
-    rows = pandas.DataFrame({"p_value": [0.001, 0.01, 0.02, 0.04, 0.5], "p_value_words": p_words})
+    papers = [0.001, 0.01, 0.02, 0.04, 0.5]
+    rows = pandas.DataFrame({"p_value_paper": papers, "p_value": [0.009, 0.012, 0.03, 0.2, 0.6]})
     row = plots.stricter_counts(rows.assign(experiment=2, masking="words")).iloc[0]
     assert row.tolist() == ["Experiment 2, words hidden", 5, 4, 3, 2]
+    third = rows.assign(experiment=3, masking="none", p_value_paper=np.nan)
+    assert plots.stricter_counts(third).iloc[0].tolist() == ["Experiment 3", 5, "none", 3, 2]
 
 
 def test_what_bounds_of_p_leave_undecided_has_a_star_in_brackets_and_a_count_from_to():
-    labels = {"domain": "out of domain", "statistic": "effect size"}
-    rows = scores().assign(**labels, p_low=0.009, p_high=0.011, p_value_words=0.01)
+    labels = {"domain": "out of domain", "statistic": "effect size", "p_value_paper": 0.2}
+    rows = scores().assign(**labels, p_low=0.002, p_high=0.003)
     least = rows["test"] == "C3"
-    rows.loc[least, ["p_value", "p_low", "p_high"]] = 0.048, 0.04, 0.06
+    rows.loc[least, ["p_value", "p_high"]] = 0.048, 0.06
     table = plots.score_table(rows).set_index("test")["LXMERT"]
     assert table["C6"].tolist() == ["0.50*"] * 3
     assert table["C3"].tolist() == ["0.50(*)"] * 3
     assert "(*) p is known by bounds only, which lie on both sides of .05" in plots.stars(rows)
-    assert plots.stars(rows[~least]) == "* p < .05, texts as units"
-    rows = rows.assign(p_low_words=0.002, p_high_words=np.where(least, 0.06, 0.003))
+    assert plots.stars(rows[~least]) == "* p < .05, words as units"
     counts = plots.stricter_counts(rows).iloc[0]
     # Holm takes the least p 12 times: .036 by the upper bounds of C6, .024 by all lower ones.
-    assert counts.tolist() == ["Experiment 1", 12, "6 to 12", "6 to 12", "6 to 12"]
+    assert counts.tolist() == ["Experiment 1", 12, 0, "6 to 12", "6 to 12"]
+
+
+def test_the_papers_own_test_has_a_mark_of_its_own():
+    rows = scores(p=0.2).assign(domain="out of domain", statistic="effect size", p_value_paper=0.01)
+    assert set(plots.score_table(rows)["LXMERT"]) == {"0.50"}
+    assert set(plots.score_table(rows, plots.PAPERS)["LXMERT"]) == {"0.50†"}
+    told = "† p < .05, the paper's own test, which rejects too often"
+    assert plots.stars(rows, plots.PAPERS) == told

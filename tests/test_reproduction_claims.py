@@ -173,7 +173,7 @@ def test_an_answer_is_one_that_was_given_or_leaves_room():
     """Where all three gave one answer, it stands; no answer is one that none of them gave."""
     for claim in reproduction.claims().to_dict("records"):
         given = [answer for each in claim["quotations"] for answer in each["answers"]]
-        if len(set(given)) == 1:
+        if len(set(given)) == 1 and claim["id"] != AGAINST_ALL_THREE:
             assert claim["answer"] == given[0], claim["id"]
         room = {"in part", "cannot be said"}
         assert claim["answer"] in {*given, *room} or claim["id"] in BY_THE_PAPERS_MARK
@@ -181,3 +181,19 @@ def test_an_answer_is_one_that_was_given_or_leaves_room():
 
 BY_THE_PAPERS_MARK = ("zhou2022/claim/14", "zhou2022/claim/25")
 """Two judgements asked for more than guessing; the paper's own unbiased score is 0."""
+
+AGAINST_ALL_THREE = "hamidieh2023/claim/9"
+
+
+def test_three_of_seven_indoor_activities_lean_to_men_so_that_the_claim_holds_in_part():
+    """The two claims on single activities are of words that lean as they say."""
+    claims = reproduction.claims("hamidieh2023").set_index("id")["answer"]
+    men = table("hamidieh2023", 5).pivot(index="word", columns="group", values="casc")
+    men = men["Male"].fillna(-men["Female"])
+    indoor = "coding investing cooking knitting sewing decorating designing_fashion"
+    leaning = men[[each.replace("_", " ") for each in indoor.split()]] > 0
+    assert leaning[leaning].index.tolist() == ["coding", "investing", "cooking"]
+    assert claims[AGAINST_ALL_THREE] == "in part"
+    assert (men[["fixing cars", "fishing"]] > 0).all()
+    assert men["sewing"] < 0
+    assert set(claims[[f"hamidieh2023/claim/{number}" for number in (18, 19)]]) == {"follows"}

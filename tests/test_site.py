@@ -771,6 +771,24 @@ def test_random_attributes_are_called_significant_far_too_often(association):
     assert both == pytest.approx(0.32, abs=0.06)
 
 
+@pytest.mark.parametrize("page", ["book/index.md", "README.md"])
+def test_first_pages_quote_how_often_random_attributes_are_significant(page, association):
+    shares = 100 * association["random sets rejected"]
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    quoted = re.search(r"in (\d+) to (\d+)% of draws, by test, median (\d+)%", text).groups()
+    measured = [shares.min(), shares.max(), shares.median()]
+    assert list(map(int, quoted)) == pytest.approx(measured, abs=1)
+
+
+def test_the_start_page_quotes_how_many_signs_by_race_are_found(site):
+    table = shown("notebooks/planted_study1_grounded", "Planted sign at dose 3, by level")
+    cells = table.loc[table["group"] == "race", "word"]
+    right, of = cells.str.extract(r"^(\d+) of (\d+)").astype(int).to_numpy().T
+    text = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
+    said = f"in {right.min()} to {right.max()} cases of {of[0]}, where guessing gives {of[0] // 2}"
+    assert said in text
+
+
 def test_separate_clusters_of_targets_are_the_reason(association):
     mixed, apart = (
         association.loc[[f"{name}-{group}" for name in SPLIT]] for group in ("race", "gender")
@@ -779,6 +797,16 @@ def test_separate_clusters_of_targets_are_the_reason(association):
     assert mixed["rejected, unmatched"].mean() == pytest.approx(0.08, abs=0.025)
     assert apart["rejected, unmatched"].mean() == pytest.approx(0.16, abs=0.03)
     assert mixed["random sets rejected"].mean() < apart["random sets rejected"].mean()
+
+
+def test_what_study_1_says_of_random_words_is_what_the_chapter_on_texts_finds(association):
+    shares = association["random sets rejected"].agg(["min", "median", "max"])
+    low, middle, high = (round(100 * share) for share in shares)
+    said = f"significant in {low} to {high}% of draws, by test, median {middle}%"
+    assert said in words_of("notebooks/study1_grounded")
+    deck = (ROOT / "book" / "slides" / "study1_grounded.md").read_text(encoding="utf-8")
+    assert f"{low} to {high}%" in deck
+    assert f"{low} to {high} per cent of cases" in deck
 
 
 SPLIT = ("DB-competent", "DB-likeable", "occupation")
@@ -866,6 +894,20 @@ def test_of_models_without_bias_the_exchange_of_words_rejects_few(site):
     null = shown(page, "Effects where nothing is planted; rms")
     assert (null["mean |d|"].astype(float) > 0.5).all()
     assert (null["rms d"].astype(float) > null["rms d, words dealt by chance"].astype(float)).all()
+
+
+def test_without_bias_the_paper_s_test_is_significant_in_one_in_four_and_oftener_in_experiment_2(
+    site,
+):
+    """What the first screen of study 1 says of false alarms."""
+    page = "notebooks/planted_study1_grounded"
+    table = shown(page, "rejections of models without bias, with both intervals")
+    own = table["test"].isin(
+        ["permutation: every text with an image", "permutation: the paper's own"]
+    )
+    rows = table[own & (table["level"] == "word")].set_index("experiment")["%"].astype(float)
+    assert rows["1"] == pytest.approx(25, abs=5)
+    assert rows["2"] > rows["1"] + 5
 
 
 def test_both_nulls_find_the_planted_bias_in_nearly_all_tests(site):

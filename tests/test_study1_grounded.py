@@ -1,6 +1,7 @@
 """Study 1: signs against what was planted, values by other routes, and runs that are killed."""
 
 import functools
+import itertools
 import json
 import shutil
 from dataclasses import replace
@@ -169,9 +170,7 @@ def test_intervals_are_around_the_estimate_that_one_resample_of_everything_gives
         assert row["low"] == 0 or row["value"] - row["low"] == pytest.approx(
             row["high"] - row["value"]
         )
-    assert row["n"] == 24
-    assert row["n_words"] == 12
-    assert row["n_images"] == 24
+    assert (row["n"], row["n_texts"], row["n_images"]) == (12, 24, 24)
 
 
 def test_p_values_of_words_are_those_of_words_without_copies():
@@ -181,12 +180,59 @@ def test_p_values_of_words_are_those_of_words_without_copies():
     four = study.EmbeddedSets("test", "word", "none", exact, four.words, four.images)
     for experiment in (1, 2, 3):
         one, many = study.score(once, experiment, 0), study.score(four, experiment, 0)
-        assert many["p_value_words"] == pytest.approx(one["p_value"], abs=0.005)
-        by_words = study.score(four, experiment, 0, units="words")
-        assert by_words["p_value"] == many["p_value_words"]
-        assert by_words["n"] == many["n_words"] == 12
-        same = many["p_value"] == pytest.approx(one["p_value"], abs=0.005)
-        assert same == (experiment == 3)
+        assert many["p_value"] == pytest.approx(one["p_value"], abs=0.005)
+        assert (many["n"], many["n_texts"]) == (12, 48)
+        if experiment < 3:
+            assert abs(many["p_value_paper"] - one["p_value_paper"]) > 0.005
+
+
+def as_dealt(sets, words, own):
+    """Return the statistic of Experiment 2 with these words in X, from the embeddings.
+
+    Without *own* a word keeps the scores that it has where it stands.
+    """
+    means = {}
+    for name in "XY":
+        for word in np.unique(sets.words[name]):
+            rows = sets.embeddings[name][sets.words[name] == word]
+            side = "x" if (word in words if own else name == "X") else "y"
+            near = [cosines(rows, sets.embeddings[kind + side]).mean() for kind in "AB"]
+            means[word] = near[0] - near[1]
+    x, y = ([d for word, d in means.items() if (word in words) == side] for side in (True, False))
+    return np.mean(x) - np.mean(y)
+
+
+def test_a_word_that_is_dealt_to_the_other_side_takes_the_attributes_of_that_side():
+    """Sets of different size, against every relabelling of words written out."""
+    differ = 0
+    for seed in range(5):
+        sets = embedded(np.random.default_rng(seed), n=(3, 5, 4, 3, 4, 3))
+        every = [*np.unique(sets.words["X"]), *np.unique(sets.words["Y"])]
+        p_values = []
+        for own in (True, False):
+            dealt = [as_dealt(sets, words, own) for words in itertools.combinations(every, 3)]
+            p_values.append(np.mean(np.array(dealt) >= dealt[0] - 1e-12))
+        row = study.score(sets, 2, 0)
+        assert (row["p_value"], row["p_method"]) == (pytest.approx(p_values[0]), "enumeration")
+        by_words = study.averaged(sets.grounded(2), sets.words)
+        found = inference.grounded_permutation_test(by_words)
+        assert found.statistic == pytest.approx(dealt[0])
+        differ += abs(p_values[0] - p_values[1]) > 0.05
+    assert differ
+
+
+def test_the_papers_own_test_deals_every_text_with_the_score_that_it_has():
+    sets = embedded(np.random.default_rng(2), n=(3, 3, 4, 4, 4, 4))
+    for experiment in (1, 2):
+        result = sets.grounded(experiment)
+        scores = np.concatenate([result.x_scores, result.y_scores])
+        dealt = [
+            2 * scores[list(six)].sum() - scores.sum()
+            for six in itertools.combinations(range(12), 6)
+        ]
+        p = np.mean(np.array(dealt) >= dealt[0] - 1e-12)
+        assert study.score(sets, experiment, 0)["p_value_paper"] == pytest.approx(p)
+    assert np.isnan(study.score(sets, 3, 0)["p_value_paper"])
 
 
 def test_experiment_3_has_one_p_value_with_attribute_words_as_units():
@@ -194,8 +240,8 @@ def test_experiment_3_has_one_p_value_with_attribute_words_as_units():
     row = study.score(sets, 3, 0)
     found = inference.exchange_test(sets.grounded(3), sets.words)
     assert found.n_partitions == 70
-    columns = ["p_value", "p_low", "p_high", "p_value_words", "p_low_words", "p_high_words"]
-    assert [row[each] for each in [*columns, "p_value_images"]] == [found.p_value] * 7
+    columns = ["p_value", "p_low", "p_high", "p_value_images"]
+    assert [row[each] for each in columns] == [found.p_value] * 4
     assert row["p_method"] == "enumeration"
     for name in ("Ax", "Bx"):
         sets.images[name][:] = "white"
@@ -423,7 +469,9 @@ def test_run_names_model_revision_masking_and_images(store):
     ]
     assert shape["words"].index.tolist() == shape["persons"].index.tolist() == [("word", 2)]
     assert scores["revision"].str.contains("sha256").all()
-    assert scores[["low", "high", "p_value", "p_value_words", "p_method"]].notna().all(axis=None)
+    assert scores[["low", "high", "p_value", "p_method"]].notna().all(axis=None)
+    papers = scores["experiment"] < 3
+    assert scores["p_value_paper"].notna().equals(papers)
 
 
 # Runs that are stopped

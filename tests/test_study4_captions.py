@@ -1,6 +1,7 @@
 """Study 4: scores against the paper's counts, shifts by hand, kills, worlds of known answer."""
 
 import functools
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from support import rehearsal_stereotype
 import plantedworld
 from biaslib import inference, published
 from biaslib.datasets import DataError, vlstereoset
+from biaslib.metrics import caption_selection
 from biaslib.models.images import pictures
 from biaslib.models.regions import NothingFoundError
 from biaslib.published import zhou2022
@@ -731,6 +733,21 @@ def test_table_3_has_its_counts_and_intervals():
     table = plots.printed_intervals().set_index("model")
     assert table.loc["ALBEF", "vlbs, 95% interval"] == "28.3 to 36.5"
     assert table["anti-stereotypical images"].dropna().tolist() == [514, 514, 509, 514, 514, 514]
+    assert table.loc["CLIP", "half of vlrs"] == f"{50 * 905 / 1028:.2f}"  # 905 of 1028 is 88.04.
+
+
+def test_a_model_without_eyes_or_preference_has_half_of_vlrs_over_all_its_worlds():
+    """Exact, over all ways to exchange the meaningful captions; vlrs of the images of vlbs."""
+    scores = np.array([[3, 2, 1], [2, 1, 0], [2, 1, 3], [0, 2, 1], [1, 3, 2]], float)
+    n_anti, n_other = np.array([1, 4, 2, 3, 2]), np.array([3, 1, 2, 1, 5])
+    anti = np.repeat(np.tile([True, False], 5), np.column_stack([n_anti, n_other]).ravel())
+    vlbs = []
+    for exchanged in itertools.product([False, True], repeat=5):
+        blind = np.where(np.array(exchanged)[:, None], scores[:, [1, 0, 2]], scores)
+        seen = np.repeat(blind, n_anti + n_other, axis=0)
+        vlbs.append(caption_selection.vlbs(seen, anti).value)
+    assert np.mean(vlbs) == pytest.approx(caption_selection.vlrs(seen[anti]).value / 2)
+    assert np.mean(vlbs) == pytest.approx(50 * 10 / 12)
 
 
 def test_a_run_shows_what_is_there_and_names_what_is_not():

@@ -7,6 +7,7 @@ import pandas
 import pytest
 
 from biaslib import inference, runtime, stimuli
+from biaslib.inference._random_attributes import _uniform_draws
 from biaslib.metrics.association import effect_size
 from biaslib.stimuli import pool as word_pools
 from biaslib.studies import text_encoders as study
@@ -116,8 +117,7 @@ def test_random_attributes_agree_with_a_slow_computation(toy):
     embedded = study.embed_tests(toy, ["C6"], "sentence")[0]
     pool = study.embed_pools(toy, words, ["sentence"])["sentence"]
     found = study.random_attributes(embedded, pool, n_sets=4, matched=False, seed=3)
-    rng = np.random.default_rng(3)
-    drawn = [rng.choice(len(words), 16, replace=False) for _ in range(4)]
+    drawn = _uniform_draws(len(words), 16, 4, np.random.default_rng(3))
     for positions, value in zip(drawn, found.effect_sizes, strict=True):
         rows = [
             toy.embed(stimuli.sentences(words.at[i, "word"], words.at[i, "kind"]))

@@ -1,9 +1,11 @@
 """Numbers of the papers that are typed into a page are those of the carried tables."""
 
 import json
+import math
 import re
 from pathlib import Path
 
+import pandas
 import pytest
 
 from biaslib import published, reproduction
@@ -41,6 +43,14 @@ def vlbs(model):
     return one("zhou2022", 3, "value", metric="vlbs", category="overall", model=model)
 
 
+def vlrs(model):
+    return one("zhou2022", 3, "value", metric="vlrs", category="overall", model=model)
+
+
+def half_of_vlrs(*models):
+    return tuple(f"{vlrs(model) / 2:.2f}" for model in models)
+
+
 def share(paper, *names):
     return tuple(answers(paper).get(name, 0) for name in names)
 
@@ -48,6 +58,55 @@ def share(paper, *names):
 def mean_size(experiment):
     sizes = cells("ross2021", {1: 3, 2: 4}[experiment], "effect_size", source="google")
     return f"{sizes.abs().mean():.2f}"
+
+
+def mean_effect(experiment, test=None):
+    rows = published.table("ross2021", {1: 3, 2: 4}[experiment])
+    return f"{rows[rows['test'] == (test or rows['test'])]['effect_size'].mean():.2f}"
+
+
+def both_experiments():
+    """Effects of Experiments 1 and 2, but for C8, which both tables print alike."""
+    first, second = (
+        published.table("ross2021", number)
+        .query("test != 'C8'")
+        .set_index(["test", "level", "model"])["effect_size"]
+        for number in (3, 4)
+    )
+    assert first.notna().all()
+    return first, second.loc[first.index]
+
+
+def moved():
+    """Results with both experiments, those that move by more than a half, changes of sign."""
+    first, second = both_experiments()
+    return len(first), int(((second - first).abs() > 0.5).sum()), int((first * second < 0).sum())
+
+
+def mean_move():
+    first, second = both_experiments()
+    return f"{(second - first).abs().mean():.2f}"
+
+
+def falls_far():
+    """The means of the one test that falls by more than two tenths."""
+    first, second = (each.groupby("test").mean() for each in both_experiments())
+    (test,) = first.index[second - first < -0.2]
+    assert test == "occupation-gender"
+    return mean_effect(1, test), mean_effect(2, test)
+
+
+def in_domain():
+    """How large effects of two tests are in domain, in Experiments 1 and 2, beside Google's."""
+    found = []
+    for experiment, number in ((1, 3), (2, 4)):
+        there = published.table("ross2021", 6)
+        there = there[there["experiment"] == experiment]
+        google = published.table("ross2021", number)
+        google = google[google["test"].isin(there["test"])]
+        sizes = [each["effect_size"].abs().mean() for each in (there, google)]
+        found.append("smaller" if sizes[0] < sizes[1] else "larger")
+    return tuple(found)
 
 
 def images(source):
@@ -71,6 +130,13 @@ def hidden(level):
     return int(rows["significant"].sum()), int(rows["total"].sum())
 
 
+def nothing_hidden():
+    """Tests of the same three models, significant in Experiment 1 or 2, by word or sentence."""
+    rows = published.table("ross2021", 7).query("experiment < 3 and level != 'C'")
+    rows = rows[rows["model_inferred"] != "VisualBERT"]
+    return tuple(sorted(set(rows.groupby(["experiment", "level"])["significant"].sum())))
+
+
 def probability(entity, image):
     return f"{one('srinivasan2021', 3, 'probability', entity=entity, image=image):g}"
 
@@ -82,10 +148,29 @@ def listed(names):
 
 def beside_guessing(side):
     """Models whose printed vlbs has its interval above guessing, below it, or on both sides."""
+    return listed(models_beside(side, lambda model: vlbs("RAM")))
+
+
+def models_beside(side, mark):
+    """Models whose interval of vlbs lies above a mark of the model, below it, or on both sides."""
     rows = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
-    guess = float(vlbs("RAM"))
-    above, below = rows["low"] > guess, rows["high"] < guess
-    return listed(rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"])
+    marks = rows["model"].map(mark).astype(float)
+    above, below = rows["low"] > marks, rows["high"] < marks
+    return rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"].tolist()
+
+
+def beside_half(side):
+    return models_beside(side, lambda model: vlrs(model) / 2)
+
+
+def claim_links(page, paper, **words):
+    """Counts of claims in the words of links to these claims; "_" stands for a space."""
+    addresses = {name: name.replace("_", "-") for name in words}
+    counts = {name: answers(paper).get(name.replace("_", " "), 0) for name in words}
+    return [
+        (f"[{text}]({page}#{paper}-{addresses[name]})", (counts[name],))
+        for name, text in words.items()
+    ]
 
 
 def gender_leads(most=None):
@@ -115,75 +200,119 @@ def casc(table, word, group):
     return f"{one('hamidieh2023', table, 'casc', word=word, group=group):.2f}"
 
 
+def by_race(place):
+    """The word at a place among those printed by race, highest C-ASC first, and its group."""
+    rows = pandas.concat(published.table("hamidieh2023", number) for number in range(7, 19))
+    assert (rows["facet"] == "race").all()
+    rows = rows.sort_values("casc", ascending=False).drop_duplicates("word")
+    row = rows.iloc[place]
+    return row["word"], f"{row['casc']:.2f}", row["group"]
+
+
 def conduct(group):
     return f"{cells('hamidieh2023', 12, 'casc', group=group).mean():.3f}"
+
+
+def coins(least, n):
+    """The probability that at least so many of n coins show one given side."""
+    return sum(math.comb(n, heads) for heads in range(least, n + 1)) / 2**n
+
+
+def once_in_more_than(probability):
+    """Of "more than once in five times", the word five."""
+    return ["", "one", "two", "three", "four", "five", "six"][math.floor(1 / probability) + 1]
 
 
 ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
 CLAIMS = "checked {} claims of the paper [against its own tables](what_holds_up.ipynb): "
 CHECKED = CLAIMS + "{} follow, {} follow in part"
+HOLDS_UP = "what_holds_up.ipynb"
+JUDGED = {
+    "claims": "{} claims",
+    "follows": "{} follow",
+    "in_part": "{} follow in part",
+    "does_not_follow": "{} do not",
+    "cannot_be_said": "{}",
+}
+"""What a study says of its claims."""
+
+ENTITIES = ("briefcase", "purse")
+HOLDS = "../notebooks/what_holds_up.ipynb"
+COUNTED = {
+    "ross2021": {
+        "claims": "{} claims",
+        "follows": "{} follow",
+        "in_part": "{} in part",
+        "does_not_follow": "{} do not",
+    },
+    "srinivasan2021": {
+        "claims": "{} claims",
+        "in_part": "{} follow in part",
+        "cannot_be_said": "{}",
+    },
+    "zhou2022": {"claims": "{} claims", "follows": "{} follow", "in_part": "{} in part"},
+}
+COUNTED["hamidieh2023"] = COUNTED["ross2021"]
+"""What the start page says of the claims."""
+
+FIRST = [
+    ("{} of {} tests", (significant(1), significant(1, "total"))),
+    ("{} with pictures of the", (significant(2),)),
+    (
+        "*{}*, {} ({}), *{}*, {}, and *{}*, {} ({})",
+        by_race(1) + by_race(2)[:2] + by_race(3),
+    ),
+]
+"""Of the start page and the README."""
+
 TYPED = {
     "book/index.md": [
-        ("{} of {} tests", (significant(1), significant(1, "total"))),
-        ("and {} with pictures", (significant(2),)),
-        (
-            "*briefcase* {} and",
-            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
-        ),
-        ("*purse* {}.", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
-        (
-            "{} standard deviations",
-            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
-        ),
-        ("*maid* {} nearer", (one("hamidieh2023", 4, "casc", word="maid", group="Female"),)),
-        ("FLAVA does for {}%", (vlbs("FLAVA"),)),
-        ("CLIP for {}%", (vlbs("CLIP"),)),
-        ("A guess does for {}%", (vlbs("RAM"),)),
-        *(
-            (text, tuple(answers(paper)[name] for name in names))
-            for paper, text, names in (
-                (
-                    "ross2021",
-                    "Of {} claims {} follow, {} in part, and {} do not",
-                    ("claims", "follows", "in part", "does not follow"),
-                ),
-                ("srinivasan2021", "Of {} claims {} follow in part", ("claims", "in part")),
-                (
-                    "hamidieh2023",
-                    "Of {} claims {} follow, {} in part, and {} do not",
-                    ("claims", "follows", "in part", "does not follow"),
-                ),
-                (
-                    "zhou2022",
-                    "Of {} claims {} follow and {} in part",
-                    ("claims", "follows", "in part"),
-                ),
-            )
-        ),
+        *FIRST,
+        ("*briefcase* {} where *purse*", (probability("briefcase", 1),)),
+        ("gets {}, and", (probability("purse", 1),)),
+        ("*purse* {} where", (probability("purse", 2),)),
+        ("*briefcase* gets {}. They", (probability("briefcase", 2),)),
+        ("*{}* stands first, {} standard deviations nearer to faces labelled {}", by_race(0)),
+        ("*maid* and *nurse*, {}, lie", (casc(4, "maid", "Female"),)),
+        ("*maid* and *nurse*, {}, lie", (casc(4, "nurse", "Female"),)),
+        ("CLIP does for {}% of the pictures and", (vlbs("CLIP"),)),
+        ("FLAVA for {}%.", (vlbs("FLAVA"),)),
+        ("A guess does for {}%.", (vlbs("RAM"),)),
+        ("takes no side, does for {}% and {}%.", half_of_vlrs("CLIP", "FLAVA")),
+        *(row for paper, words in COUNTED.items() for row in claim_links(HOLDS, paper, **words)),
     ],
     "README.md": [
-        ("{} of {} tests", (significant(1), significant(1, "total"))),
-        ("and {} with pictures", (significant(2),)),
+        *FIRST,
         (
-            "*briefcase* gets {} and",
-            (one("srinivasan2021", 3, "probability", entity="briefcase", image=1),),
+            "*briefcase* gets {} where *purse* gets {}, and *purse* {} where *briefcase* gets {}.",
+            (
+                *(probability(each, 1) for each in ENTITIES),
+                *(probability(each, 2) for each in ENTITIES[::-1]),
+            ),
         ),
-        ("*purse* {}", (one("srinivasan2021", 3, "probability", entity="purse", image=1),)),
         (
-            "{} standard deviations",
-            (one("hamidieh2023", 18, "casc", word="terrorist", group="Middle Eastern"),),
+            "*{}* has the highest score, {} standard deviations nearer to faces labelled {};",
+            by_race(0),
         ),
         ("FLAVA does for {}%", (vlbs("FLAVA"),)),
         ("CLIP for {}%", (vlbs("CLIP"),)),
         ("guesses does for {}%", (vlbs("RAM"),)),
+        ("takes no side does for {}% and {}%", half_of_vlrs("FLAVA", "CLIP")),
     ],
     "notebooks/study1_grounded.ipynb": [
-        ("{} of {} tests are significant, where", (significant(1), significant(1, "total"))),
-        ("{} of {} tests are significant, and", (significant(2), significant(2, "total"))),
-        ("{} against {}", (mean_size(2), mean_size(1))),
-        ("hide the words, and {} of {} tests", hidden("T")),
-        ("hide the people, and {} of {} are", hidden("I")),
-        (CHECKED + ", {} do not, and of {} nothing", share("ross2021", *ALL)),
+        ("{} of {} tests are significant. Chance", (significant(1), significant(1, "total"))),
+        ("own members {} tests are significant, though", (significant(2),)),
+        ("mean effect is {} against {},", (mean_effect(2), mean_effect(1))),
+        ("its mean size {} against {}.", (mean_size(2), mean_size(1))),
+        ("Of {} results {} move by more than 0.5, and {} change sign", moved()),
+        ("Hide the words, and {} of {} tests", hidden("T")),
+        ("({} on three models)", (hidden("T")[1] // 3,)),
+        ("hide the people, and {} are;", hidden("I")[:1]),
+        ("hide nothing, and {} or {} are", nothing_hidden()),
+        *claim_links(HOLDS_UP, "ross2021", **JUDGED),
+        ("Results move by {} on average.", (mean_move(),)),
+        ("which this chapter follows, from {} to {}.", falls_far()),
+        ("{} effects than on Google's in Experiment 1, and {} ones in", in_domain()),
         ("none of its {} printed", (len(reproduction.printed("ross2021")),)),
         ("tests only, {} and {} images", (images("coco"), images("conceptual_captions"))),
         ("Google Images for {:,} more", (images("google"),)),
@@ -199,9 +328,13 @@ TYPED = {
         ("five of six things towards men: {}.", (masked.stated_entities("S_PT", "men"),)),
         ("surer of {}, with a man", (masked.stated_entities("S_V", "women"),)),
         ("with a man of {}.", (masked.stated_entities("S_V", "men"),)),
-        (
-            CLAIMS + "{} follow in part, and of {} nothing",
-            share("srinivasan2021", "claims", "in part", "cannot be said"),
+        ("as unevenly more than once in {} times", (once_in_more_than(2 * coins(5, 6)),)),
+        *claim_links(
+            "what_holds_up.ipynb",
+            "srinivasan2021",
+            claims="{} claims",
+            in_part="{} follow in part",
+            cannot_be_said="{}",
         ),
         ("none of its {} printed", (len(reproduction.printed("srinivasan2021")),)),
     ],
@@ -217,10 +350,19 @@ TYPED = {
     ],
     "notebooks/study3_clip_audit.ipynb": [
         ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
+        (
+            "Indian faces, {}, *oriental* with East Asian ones, {}, and *jewish* with Middle "
+            "Eastern ones, {}.",
+            (
+                casc(13, "hindu", "Indian"),
+                casc(16, "oriental", "East Asian"),
+                casc(13, "jewish", "Middle Eastern"),
+            ),
+        ),
         ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
         ("with men, {}.", (casc(4, "miner", "Male"),)),
         ("a pronoun, {}% have", (one("hamidieh2023", 1, "female", word="nurse"),)),
-        ("*extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
+        ("*Extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
         ("labelled Indian get *illiterate*, {},", (casc(17, "illiterate", "Indian"),)),
         ("Hispanic *undocumented*, {}.", (casc(17, "undocumented", "Latino/Hispanic"),)),
         ("only {}% of those with *CEO*", (one("hamidieh2023", 1, "female", word="ceo"),)),
@@ -233,7 +375,7 @@ TYPED = {
             (conduct("Black"), conduct("Latino/Hispanic")),
         ),
         ("For East Asian ones it is {}.", (conduct("East Asian"),)),
-        (CHECKED + ", {} do not, and of {} nothing", share("hamidieh2023", *ALL)),
+        *claim_links(HOLDS_UP, "hamidieh2023", **JUDGED),
         ("none of its {} printed", (len(reproduction.printed("hamidieh2023")),)),
         ("*Rowdy*, {}, is second", (casc(3, "rowdy", "Male"),)),
         ("*nurturing*, {}, is in", (casc(3, "nurturing", "Female"),)),
@@ -249,10 +391,20 @@ TYPED = {
         ("stereotype for {}% of these pictures", (vlbs("CLIP"),)),
         ("and FLAVA for {}%", (vlbs("FLAVA"),)),
         ("guesses picks it for {}%", (vlbs("RAM"),)),
+        ("nonsense that is {}%, with FLAVA's {}%.", half_of_vlrs("CLIP", "FLAVA")),
+        ("a guess: its vlrs is {}", (vlrs("RAM"),)),
+        ("{} lies below its mark", (listed(beside_half("below")),)),
+        ("on the {} pictures of vlbs", (against_a_stereotype(),)),
+        ("as on the {:,} of vlrs", (sum(zhou2022.released_sizes().values()),)),
+        ("Half of vlrs is {:g} for the first and {:g} for", (100 / 2, 45 / 2)),
         ("Gender stood out for {} of the six", (gender_leads(),)),
-        (
-            CHECKED + ", and of {} nothing",
-            share("zhou2022", "claims", "follows", "in part", "cannot be said"),
+        *claim_links(
+            "what_holds_up.ipynb",
+            "zhou2022",
+            claims="{} claims",
+            follows="{} follow",
+            in_part="{} follow in part",
+            cannot_be_said="{}",
         ),
         ("none of its {} printed", (len(reproduction.printed("zhou2022")),)),
         ("intervals {} lie above guessing", (beside_guessing("above"),)),
@@ -260,7 +412,7 @@ TYPED = {
         ("For {} the pictures are too few", (beside_guessing("open"),)),
         ("{} of six models have their highest vlbs", (gender_leads(),)),
         ("gender, {} of them by about three points", (gender_leads(3.1),)),
-        ("between {} and {}% of the time for CLIP", stereotype_share("CLIP")),
+        ("between {} and {}% for CLIP", stereotype_share("CLIP")),
         ("between {} and {}% for FLAVA", stereotype_share("FLAVA")),
         ("shifts on {} pictures for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
@@ -276,7 +428,12 @@ TYPED = {
         ("there is bias: {} of {} tests", (significant(1), significant(1, "total"))),
         ("hardly help: {} of {}", (significant(2), significant(2, "total"))),
         ("with words hidden {} of {}", hidden("T")),
-        ("with people hidden {} of {}", hidden("I")),
+        ("with people hidden {},", hidden("I")[:1]),
+        ("with nothing hidden {} or {}", nothing_hidden()),
+        ("of {0} results {2} change sign, and {1} move by more than 0.5.", moved()),
+        ("the mean effect is {} and not {}.", (mean_effect(2), mean_effect(1))),
+        ("{} tests are significant before, {} after", (significant(1), significant(2))),
+        ("our lawyer: from {} to {}.", falls_far()),
         ("Yes; {} of {} effects go", towards_the_stereotype()),
         (
             "Of {} claims that we checked {} follow, {} follow in part, {} do not, "
@@ -285,6 +442,16 @@ TYPED = {
         ),
     ],
     "book/slides/study3_clip_audit.md": [
+        ("than to all others, {}, and does", (casc(18, "terrorist", "Middle Eastern"),)),
+        (
+            "“hindu” has {} for faces labelled Indian, “oriental” {} for East Asian and “jewish” "
+            "{} for Middle Eastern ones",
+            (
+                casc(13, "hindu", "Indian"),
+                casc(16, "oriental", "East Asian"),
+                casc(13, "jewish", "Middle Eastern"),
+            ),
+        ),
         ("| East Asian | {} |", (conduct("East Asian"),)),
         ("| Black | {} |", (conduct("Black"),)),
         ("| Latino or Hispanic | {} |", (conduct("Latino/Hispanic"),)),
@@ -301,6 +468,8 @@ TYPED = {
         ("our intervals {} lie above guessing", (beside_guessing("above"),)),
         ("and {} lies below", (beside_guessing("below"),)),
         ("For {} the pictures are too few", (beside_guessing("open"),)),
+        ("half of vlrs, which is {} for CLIP", half_of_vlrs("CLIP")),
+        ("and {} lies below.\n\nStudents say", (listed(beside_half("below")),)),
         ("between {} and {} per cent for FLAVA", stereotype_share("FLAVA")),
         ("had picked the stereotype, {} for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
@@ -331,6 +500,13 @@ WHOLE = {
 """Chapters and decks of which every number is compared; and what else is there: sections, levels
 and numbers that are made up."""
 
+MEASURED = {
+    "book/index.md": {"16%", "27%"},
+    "notebooks/study1_grounded.ipynb": {"16%", "27%"},
+    "book/slides/study1_grounded.md": {"27%"},
+}
+"""What the built site says of a run; ``test_site`` compares it."""
+
 BOXES = re.compile(r"(?s)(`{3,}|:{3,}).*?\n\1|\$[^$]*\$")
 """Exercises, cards, boxes to open and formulas."""
 
@@ -359,6 +535,16 @@ def test_a_typed_number_is_the_printed_one(page, words, values):
     assert words_with(words, values) in text_of(page)
 
 
+def test_no_model_lies_above_half_of_its_vlrs_but_one_in_one_category():
+    """What the first screen of study 4 says, the start page and the decks."""
+    assert beside_half("above") == []
+    assert len(beside_half("on both sides")) == 5
+    cells = zhou2022.score_intervals().query("category != 'overall'")
+    cells = cells.pivot(index=["category", "model"], columns="metric")
+    above = cells["low", "vlbs"] > cells["percent", "vlrs"] / 2
+    assert (len(cells), cells.index[above].tolist()) == (24, [("gender", "VisualBERT")])
+
+
 @pytest.mark.parametrize("page", [page for page in TYPED if page != "README.md"])
 def test_no_other_decimal_is_typed(page):
     """Numbers of a run are shown by its tables and figures."""
@@ -368,4 +554,5 @@ def test_no_other_decimal_is_typed(page):
     if page in WHOLE:
         text = BOXES.sub("", text)
     found = re.findall(r"(?<![A-Z])\d*\.\d+|\d+%", text)
-    assert [each for each in found if each not in WHOLE.get(page, ())] == []
+    others = WHOLE.get(page, set()) | MEASURED.get(page, set())
+    assert [each for each in found if each not in others] == []

@@ -6,32 +6,46 @@ from typing import Any
 import numpy as np
 import pandas
 
-from biaslib import inference, runtime
+from biaslib import display, inference, runtime
 from biaslib.audit import _nulls as nulls
+from biaslib.audit import _parts as parts
+from biaslib.audit._folder import LABELS
 from biaslib.audit._run import Audit
 from biaslib.studies import study4_captions as selection
 
 __all__ = ["compare"]
 
-COLUMNS = ("study", "measured", "first", "second", "value", "low", "high", "p_value", "n", "of")
+COLUMNS = (
+    *("study", "measured", "first", "second", "value", "low", "high", "p_value", "p_least"),
+    *("n", "of", "held"),
+)
+
+HELD = {
+    "masked words, caption alone": "these sentences",
+    "masked words, with images": "these sentences and pictures",
+}
+"""By part of study 2: what its entities were seen in, of which no other ones are drawn."""
 
 
 def compare(first: Audit, second: Audit, store: runtime.Store | None = None) -> pandas.DataFrame:
-    r"""Compare two audited models word by word, entity by entity and picture by picture.
+    r"""Compare two audited models word by word, person by person, and picture by picture.
 
-    Of every word that both models scored, the difference is taken first; an interval then draws
-    words anew, the same for both models:
+    Of everything that both models scored, the difference is taken first. In study 3, with
+    :math:`z_1` and :math:`z_2` the models' similarities in standard deviations of each word, it is
 
-    .. math:: \Delta = \operatorname{mean}_{w \in W_1} \bigl( s_1(w) - s_2(w) \bigr)
-                       - \operatorname{mean}_{w \in W_2} \bigl( s_1(w) - s_2(w) \bigr)
+    .. math:: \Delta = \operatorname{mean}_{i \in g} t_i - \operatorname{mean}_{i \notin g} t_i,
+              \quad t_i = \operatorname{mean}_{w \in W_1} (z_1 - z_2)_{wi}
+                         - \operatorname{mean}_{w \in W_2} (z_1 - z_2)_{wi}
 
-    Study 4 draws triplets of captions anew. Effect sizes of study 1 are divided by each model's own
-    spread, and are not compared.
+    and it is judged as that of one model is, by words *and* people
+    (:func:`biaslib.audit._nulls.portrait_contrast`). Study 2 draws entities anew and holds the
+    sentences and pictures that they are seen in, study 4 draws triplets of captions with their
+    pictures. Effect sizes of study 1 are divided by each model's own spread, and are not compared.
 
     Parameters
     ----------
     first, second
-        Audits on the same stimuli.
+        Audits on the same stimuli. A part that one of the models cannot do is left out.
     store
         Of the models' answers.
 
@@ -39,66 +53,134 @@ def compare(first: Audit, second: Audit, store: runtime.Store | None = None) -> 
     -------
     pandas.DataFrame
         *study*, *measured*, *first* and *second* (the models' own values), *value* (first less
-        second), *low*, *high*, *p_value* and *p_holm* (over all rows), *n*, *of* (what n counts).
+        second), *low*, *high*, *p_value*, *p_least* and *p_holm* (over all rows), *n*, *of* (what n
+        counts), *held* (of what no other ones are drawn).
 
     Raises
     ------
     ValueError
-        If the stimuli differ, or no part was run with both models.
+        If pictures, people or labels differ, one audit lacks a part that the other one has and its
+        model can do, or no part was run with both; the message names what, and what to do.
     """
-    names = [audit.folder.name if audit.folder else audit.profile for audit in (first, second)]
-    if names[0] != names[1]:
-        raise ValueError(f"the audits have other stimuli, {names[0]} and {names[1]}: run them anew")
-    rows = [*_entities(first, second), *_words(first, second), *_captions(first, second, store)]
+    _require_same_stimuli(first, second)
+    _require_same_parts(first, second)
+    rows = [*_entities(first, second), *_portraits(first, second, store)]
+    rows += _captions(first, second, store)
     if not rows:
-        both = f"{first.audited.name} and {second.audited.name}"
-        raise ValueError(f"{both} have no part in common that is compared")
+        ran = " and ".join(
+            f"{each.audited.name} ({', '.join(each.scores['part'].unique()) or 'nothing'})"
+            for each in (first, second)
+        )
+        raise ValueError(f"{ran} have no part in common that is compared")
     table = pandas.DataFrame(rows)[list(COLUMNS)]
     return table.assign(p_holm=inference.adjust(np.minimum(table["p_value"], 1.0), "holm"))
 
 
-def _paired(first: Audit, second: Audit, statistic: str, keys: list[str]) -> pandas.DataFrame:
-    """Return the rows of a statistic that both audits have, with both values."""
-    tables = [audit.scores[audit.scores["statistic"] == statistic] for audit in (first, second)]
-    if any(table.empty for table in tables):
-        return pandas.DataFrame()
-    return tables[0].merge(tables[1][[*keys, "value"]], on=keys, suffixes=("", "_second"))
+def _require_same_stimuli(first: Audit, second: Audit) -> None:
+    """Compare the tables and pictures themselves: a folder keeps its name when they change."""
+    folders = [audit.folder for audit in (first, second)]
+    if not all(folders):
+        names = [each.folder.name if each.folder else each.profile for each in (first, second)]
+        if any(folders) or first.profile != second.profile:
+            _refuse(f"pictures of {names[0]!r} and of {names[1]!r}")
+        return
+    cells, files = [], {}
+    for folder in folders:
+        table = folder.people.set_axis(list(folder.pictures.ids))
+        files |= table["file"].to_dict()
+        cells.append(table.drop(columns="file").stack().to_dict())
+    if other := sorted({key for key, _ in cells[0].items() ^ cells[1].items()}):
+        picture, column = other[0]
+        words = " and ".join(repr(each.get(other[0], "nothing")) for each in cells)
+        pictures = display.counted(len({key[0] for key in other}), "pictures")
+        found = f"{files[picture]!r} has {words} in the column {column!r}"
+        _refuse(f"{LABELS} differs in {pictures}, of which {found}")
 
 
-def _differences(table: pandas.DataFrame, side: pandas.Series) -> dict[str, Any]:
-    """Return the contrast of two sides, of each model and of their difference."""
-    apart = table["value"] - table["value_second"]
-    means = [table.loc[rows, ["value", "value_second"]].mean() for rows in (side, ~side)]
-    of_models = dict(zip(("first", "second"), means[0] - means[1], strict=True))
-    return nulls.contrast(apart[side], apart[~side]) | of_models
+def _refuse(difference: str) -> None:
+    raise ValueError(
+        f"the audits have other stimuli: {difference}. Run both on one folder, or both on the "
+        "same data, and compare these"
+    )
+
+
+def _require_same_parts(first: Audit, second: Audit) -> None:
+    """Refuse a part that one audit ran and the other one did not, though its model can do it."""
+    for has, lacks in ((first, second), (second, first)):
+        left = lacks.not_run[lacks.not_run["kind"] != "not possible"]
+        for part, reason in zip(left["part"], left["reason"], strict=True):
+            if part in set(has.scores["part"]):
+                raise ValueError(
+                    f"the audit of {has.audited.name} has the part {part!r}, that of "
+                    f"{lacks.audited.name} has not ({reason}): run both with the same parts"
+                )
 
 
 def _entities(first: Audit, second: Audit) -> Iterator[dict[str, Any]]:
-    table = _paired(first, second, "B", ["part", "test", "level", "stereotype"])
-    if table.empty:
+    tables = [audit.scores[audit.scores["statistic"] == "B"] for audit in (first, second)]
+    if any(table.empty for table in tables):
         return
+    keys = ["part", "test", "level", "stereotype"]
+    table = tables[0].merge(tables[1][[*keys, "value"]], on=keys, suffixes=("", "_second"))
     table = table[table["stereotype"].isin(["women", "men"])]
-    for level, part in table.groupby("level", sort=False):
-        what = f"B of entities expected of women against those of men ({level})"
-        labels = {"study": "srinivasan2021", "measured": what, "of": "entities"}
-        yield labels | _differences(part, part["stereotype"] == "women")
+    for (part, level), rows in table.groupby(["part", "level"], sort=False):
+        side = rows["stereotype"] == "women"
+        apart = rows["value"] - rows["value_second"]
+        means = [rows.loc[each, ["value", "value_second"]].mean() for each in (side, ~side)]
+        yield {
+            "study": "srinivasan2021",
+            "measured": f"B of entities expected of women against those of men ({level})",
+            **dict(zip(("first", "second"), means[0] - means[1], strict=True)),
+            **nulls.contrast(apart[side], apart[~side]),
+            "of": "entities",
+            "held": HELD[part],
+        }
 
 
-def _words(first: Audit, second: Audit) -> Iterator[dict[str, Any]]:
+def _portraits(
+    first: Audit, second: Audit, store: runtime.Store | None
+) -> Iterator[dict[str, Any]]:
     """Compare by cosine, or by matching: only where both were asked in the same way."""
-    keys = ["part", "test", "level", "group", "bias_type", "kind"]
-    table = _paired(first, second, "c_asc of a listed word", keys)
-    if table.empty:
-        return
-    for (facet, group, name), part in table.groupby(["level", "group", "bias_type"], sort=False):
-        labels = {"study": "hamidieh2023", "measured": f"{facet}, {group}: {name}", "of": "words"}
-        yield labels | _differences(part, part["kind"] == "0")
+    heads = {"portraits by word": "contrastive", "portraits by word, matching": "matching"}
+    for part, head in heads.items():
+        if not all((audit.scores["part"] == part).any() for audit in (first, second)):
+            continue
+        setting, z = parts.Setting(first.profile, store, first.folder), []
+        for audit in (first, second):
+            given, table, scores = parts.shown_portraits(audit.audited, setting, head)
+            listed = (table["use"] == "list").to_numpy()
+            z.append(nulls.standardised(scores[listed]))
+        for facet, members in given.groups.items():
+            for group in parts.asked_groups(members):
+                inside = members[group].to_numpy(bool)
+                labels = {"study": "hamidieh2023", "held": "the captions around the words"}
+                for name, row in differences(*z, table[listed], inside, given.units).items():
+                    of = f"words, and {row['n_units']} {given.unit_name}"
+                    yield labels | row | {"measured": f"{facet}, {group}: {name}", "of": of}
+
+
+def differences(
+    first: np.ndarray,
+    second: np.ndarray,
+    table: pandas.DataFrame,
+    inside: np.ndarray,
+    units: np.ndarray,
+    n_resamples: int = nulls.RESAMPLES,
+) -> dict[str, dict[str, Any]]:
+    """Return the contrast of pairs of word lists, of two models' z of listed words."""
+    found = {}
+    models = [parts.word_sides(z, table) for z in (first, second)]
+    for name, lists in parts.word_sides(first - second, table).items():
+        means = [[nulls.group_apart(z, inside).mean() for z in each[name]] for each in models]
+        own = {label: a - b for label, (a, b) in zip(("first", "second"), means, strict=True)}
+        found[name] = own | nulls.portrait_contrast(*lists, inside, units, n_resamples)
+    return found
 
 
 def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Iterator[dict[str, Any]]:
     models = {f"{at}: {audit.audited.name}": audit for at, audit in enumerate((first, second))}
-    parts = {"matching": "captions by matching logit", "contrastive": "captions by cosine"}
-    for head, part in parts.items():
+    heads = {"matching": "captions by matching logit", "contrastive": "captions by cosine"}
+    for head, part in heads.items():
         if not all((audit.scores["part"] == part).any() for audit in models.values()):
             continue
         ways = [selection.ModelHead(label, head, True, label, label) for label in models]
@@ -108,8 +190,11 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
         overall = scores[(scores["test"] == "overall") & (scores["statistic"] == "vlbs")]
         (row,) = selection.paired_tests(result, "vlbs").to_dict("records")
         yield {
-            **{"study": "zhou2022", "measured": f"vlbs, {part}", "of": "images"},
+            **{"study": "zhou2022", "measured": f"vlbs, {part}"},
             **dict(zip(("first", "second"), overall["value"], strict=True)),
             **{name: row[name] for name in ("low", "high", "n")},
             **{"value": row["difference"], "p_value": row["p_high"]},
+            "p_least": nulls.least_of_signs(row["triplets"]),
+            "of": f"images of {row['triplets']} triplets of captions",
+            "held": "nothing else",
         }

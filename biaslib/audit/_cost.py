@@ -13,8 +13,9 @@ import numpy as np
 
 from biaslib import models, runtime
 from biaslib.audit._folder import OwnFolder
-from biaslib.audit._parts import Part
-from biaslib.audit._run import chosen_data, chosen_parts
+from biaslib.audit._parts import Part, Setting
+from biaslib.audit._run import chosen_data, chosen_parts, least_p_values
+from biaslib.audit._tables import reach
 from biaslib.models import capabilities as can
 from biaslib.models._folders import place_of, weight_files
 from biaslib.models._registry import identify, repository
@@ -66,6 +67,8 @@ class Cost:
         By part, how many texts, or texts with a picture, the model reads, about.
     seconds
         By capability, what an item takes.
+    least
+        Of each question that would be asked, how small its p-value can be.
     is_timed
         Whether the seconds are those of a few items, and not estimated from the parameters.
     """
@@ -77,6 +80,7 @@ class Cost:
     device: str
     items: dict[Part, int]
     seconds: dict[str, float]
+    least: np.ndarray
     is_timed: bool = False
 
     @property
@@ -106,6 +110,7 @@ class Cost:
             f"{self.parameters / 1e6:,.1f} million parameters on {self.device}\n"
             f"download: {self.download:.2f} GB\n"
             f"memory: {self.memory:.1f} GiB of {self.free:.1f} GiB free\n"
+            f"questions, at most: {reach(self.least)}\n"
             f"time: about {self.minutes:,.1f} minutes ({how}), "
             + ", ".join(f"{part.name}: {n:,} items" for part, n in self.items.items())
         )
@@ -179,7 +184,8 @@ def cost(
     tokens = {can.EMBED: TEXT, can.FILL: TEXT}
     seconds = {part.needs: a_token * tokens.get(part.needs, TEXT + PICTURE) for part in items}
     memory, free = parameters * BYTES[number] * ROOM / GIB, runtime.free_memory(device) / GIB
-    return Cost(parameters, download / 1e9, memory, free, device, items, seconds)
+    least = least_p_values(list(items), Setting(stimuli, folder=folder))
+    return Cost(parameters, download / 1e9, memory, free, device, items, seconds, least)
 
 
 def _weights(given: str | Path, profile: str) -> tuple[str, int, int, int]:

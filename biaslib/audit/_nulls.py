@@ -10,24 +10,57 @@ from typing import Any
 
 import numpy as np
 import pandas
+from numpy.typing import ArrayLike
 
 from biaslib import inference
+from biaslib.inference._permutation import RESAMPLES as DRAWN_SIGNS
 from biaslib.studies import study1_grounded as grounded
 
 __all__ = [
     "balanced_preference",
     "contrast",
+    "group_apart",
+    "least_of_dealing",
+    "least_of_signs",
     "outside_by_chance",
     "portrait_contrast",
     "random_attributes",
     "reference_range",
+    "standardised",
 ]
 
 RESAMPLES = 200
 """Of the intervals; each study's chapter uses more."""
 
-DRAWS = 4_999
-"""Random attribute sets, and relabellings of which a range is shown."""
+DRAWS = 100
+"""Random attribute sets for each question of an audit: so many that of m questions a test that none
+of them reaches has a p-value of .01 / m at most, and Holm's correction leaves room for a claim."""
+
+
+def least_of_dealing(n_first: int, n_second: int, two_sided: bool = True) -> float:
+    r"""Return the least p-value of dealing out units anew, whatever their scores.
+
+    It is :math:`1 / \binom{n_1 + n_2}{n_1}`, and twice that on two sides with groups of one size,
+    where the opposite of the observed deal is as far apart as that itself.
+
+    Examples
+    --------
+    >>> round(1 / least_of_dealing(8, 8)), round(1 / least_of_dealing(10, 50))
+    (6435, 75394027566)
+    """
+    ways = 2 if two_sided and n_first == n_second else 1
+    return ways / inference.n_partitions(n_first, n_second)
+
+
+def least_of_signs(n: int) -> float:
+    """Return the least p-value of exchanging the signs of n units on two sides.
+
+    Examples
+    --------
+    >>> least_of_signs(6), least_of_signs(1_000)
+    (0.03125, 1e-05)
+    """
+    return 2 / 2**n if n <= 32 else 1 / DRAWN_SIGNS
 
 
 def contrast(
@@ -50,7 +83,7 @@ def contrast(
     Returns
     -------
     dict
-        *value*, *low*, *high*, *p_value* (two-sided),
+        *value*, *low*, *high*, *p_value* (two-sided), *p_least* (what it can be at least),
         *null_low*, *null_high*, *n* words.
 
     Examples
@@ -72,6 +105,7 @@ def contrast(
         "low": low,
         "high": high,
         "p_value": test.p_value,
+        "p_least": least_of_dealing(len(x), len(y)),
         **_range(relabelled),
         "n": len(x) + len(y),
     }
@@ -88,7 +122,8 @@ def portrait_contrast(
     r"""Compare the C-ASC of two lists of words for one group of portraits.
 
     With :math:`z_{wi}` the similarity of word w and portrait i, divided by the word's standard
-    deviation over all portraits, and g the portraits of the group,
+    deviation over all portraits (:func:`standardised`), or the difference of two models' z, and g
+    the portraits of the group,
 
     .. math:: \Delta = \operatorname{mean}_{i \in g} t_i - \operatorname{mean}_{i \notin g} t_i,
               \quad t_i = \operatorname{mean}_{w \in W_1} z_{wi}
@@ -103,7 +138,7 @@ def portrait_contrast(
     Parameters
     ----------
     first, second
-        Scores of both lists, (words, n) each.
+        z of both lists, (words, n) each.
     members
         (n,), whether a portrait belongs to the group.
     units
@@ -119,14 +154,13 @@ def portrait_contrast(
 
     Examples
     --------
-    >>> scores = np.array([[3.0, 3.1, 1.0, 1.2], [1.0, 1.1, 1.2, 1.0], [1.1, 1.3, 1.0, 1.1]])
-    >>> women, people = np.array([True, True, False, False]), np.arange(4)
-    >>> found = portrait_contrast(scores[:1], scores[1:], women, people, 0)
+    >>> scores = [[3.0, 3.1, 1.0, 1.2], [1.0, 1.1, 1.2, 1.0], [1.1, 1.3, 1.0, 1.1]]
+    >>> women, people, z = np.array([True, True, False, False]), np.arange(4), standardised(scores)
+    >>> found = portrait_contrast(z[:1], z[1:], women, people, 0)
     >>> round(found["value"], 2), round(found["p_value"], 2), found["n_units"]
     (1.39, 0.67, 4)
     """
-    lists = [np.asarray(scores, dtype=float) for scores in (first, second)]
-    lists = [scores / scores.std(axis=1, ddof=1, keepdims=True) for scores in lists]
+    lists = [np.asarray(z, dtype=float) for z in (first, second)]
     inside = np.asarray(members, bool)
     sides = (inside, ~inside)
     persons = [pandas.factorize(np.asarray(units)[side])[0] for side in sides]
@@ -147,9 +181,25 @@ def portrait_contrast(
 
     sizes = [*map(len, lists), *map(len, people)]
     low, high = _bounds(difference, sizes, n_resamples, seed)
-    of_words = contrast(*(z[:, inside].mean(1) - z[:, ~inside].mean(1) for z in lists), 0, seed)
-    both = {"low": low, "high": high, "p_value": max(of_words["p_value"], test.p_value)}
+    of_words = contrast(*(group_apart(z, inside) for z in lists), 0, seed)
+    both = {
+        "low": low,
+        "high": high,
+        "p_value": max(of_words["p_value"], test.p_value),
+        "p_least": max(of_words["p_least"], least_of_dealing(*map(len, people))),
+    }
     return of_words | both | {"n_units": sum(map(len, people))}
+
+
+def standardised(scores: ArrayLike) -> np.ndarray:
+    """Return scores, (words, n), divided by each word's standard deviation, as C-ASC does."""
+    scores = np.asarray(scores, dtype=float)
+    return scores / scores.std(axis=1, ddof=1, keepdims=True)
+
+
+def group_apart(z: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Return each word's mean over a group less that over the others: C-ASC, (words,)."""
+    return z[:, inside].mean(axis=1) - z[:, ~inside].mean(axis=1)
 
 
 def _bounds(statistic, sizes: list[int], n_resamples: int, seed: int) -> tuple[float, float]:
@@ -251,13 +301,16 @@ def balanced_preference(
     shrinks = 1.0 - z.mean() ** 2  # of value's size: exactly with one picture a triplet
     low, high = _bounds(lambda drawn: (left @ drawn) / drawn.sum(0), [n], n_resamples, seed)
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (999, n))
-    bounds = {"low": low, "high": high, "p_value": test.p_value}
+    bounds = {"low": low, "high": high, "p_value": test.p_value, "p_least": least_of_signs(n)}
     null = _range(signs @ exchanged / n / shrinks)
     return {"value": float(left.mean()), **bounds, **null, "n": n}
 
 
 def random_attributes(
-    every: Sequence[grounded.EmbeddedSets], experiment: int = 1, seed: int = 0
+    every: Sequence[grounded.EmbeddedSets],
+    experiment: int = 1,
+    seed: int = 0,
+    n_sets: int = 50 * DRAWS,
 ) -> pandas.DataFrame:
     """Place each test's effect size among those of random attribute words.
 
@@ -272,17 +325,18 @@ def random_attributes(
         All tests of one level.
     experiment
         1 or 2.
-    seed
+    seed, n_sets
         Of the draws.
 
     Returns
     -------
     pandas.DataFrame
         *test*, *level*, *experiment*, *p_random* (two-sided), *null_low*, *null_high*, *pool*
-        (words). NaN where the pool is too small.
+        (words), *p_least*: what the larger one of *p_random* and of the p-value of dealing out
+        target words can be at least. NaN where the pool is too small.
     """
     pool_of = _any_words if experiment == 1 else _of_same_people
-    rows = [_placed(sets, *pool_of(sets, every), experiment, seed) for sets in every]
+    rows = [_placed(sets, *pool_of(sets, every), experiment, seed, n_sets) for sets in every]
     return pandas.DataFrame(rows)
 
 
@@ -318,9 +372,9 @@ def _of_same_people(sets: grounded.EmbeddedSets, every) -> tuple[dict, dict]:
     return tuple({word: pool[word] for word in both} for pool in pools)
 
 
-def _placed(sets, x_pool: dict, y_pool: dict, experiment: int, seed: int) -> dict[str, Any]:
+def _placed(sets, x_pool, y_pool, experiment: int, seed: int, n_sets: int) -> dict[str, Any]:
     row = {"test": sets.test, "level": sets.level, "experiment": experiment, "pool": len(x_pool)}
-    nothing = dict.fromkeys(("p_random", "null_low", "null_high"), np.nan)
+    nothing = dict.fromkeys(("p_random", "p_least", "null_low", "null_high"), np.nan)
     sizes = [len({w for c in "xy" for w in sets.words[each + c]}) for each in "AB"]
     if len(x_pool) < sum(sizes):
         return row | nothing
@@ -328,13 +382,15 @@ def _placed(sets, x_pool: dict, y_pool: dict, experiment: int, seed: int) -> dic
         np.stack(list(_directions(sets, each).values())) @ np.stack(list(pool.values())).T
         for each, pool in (("X", x_pool), ("Y", y_pool))
     )
-    null = inference.random_attribute_null(x, y, *sizes, n_sets=DRAWS, rng=seed)
+    null = inference.random_attribute_null(x, y, *sizes, n_sets=n_sets, rng=seed)
     result = grounded.averaged(sets.grounded(experiment), sets.words)
     observed = _effect_size(result.x_scores, result.y_scores)
     defined = null.effect_sizes[np.isfinite(null.effect_sizes)]
     if not np.isfinite(observed) or not len(defined):
         return row | nothing
-    return row | {"p_random": null.p_value(observed), **_range(defined)}
+    dealt = least_of_dealing(*(len(set(sets.words[each])) for each in "XY"), two_sided=False)
+    least = max(dealt, 1 / (1 + n_sets))
+    return row | {"p_random": null.p_value(observed), "p_least": least, **_range(defined)}
 
 
 def _effect_size(x: np.ndarray, y: np.ndarray) -> float:

@@ -6,7 +6,7 @@ together. Rows without one describe.
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -130,6 +130,8 @@ class Setting:
         Of grounding: see :func:`biaslib.audit.check_grounding`.
     n_resamples
         Of the intervals; 0 leaves them out.
+    n_sets
+        Of random attributes: by need, see :data:`biaslib.audit._nulls.DRAWS`.
     """
 
     profile: str
@@ -137,6 +139,7 @@ class Setting:
     folder: OwnFolder | None = None
     checks: Mapping[str, GroundingCheck] = field(default_factory=dict)
     n_resamples: int = nulls.RESAMPLES
+    n_sets: int = 50 * nulls.DRAWS
 
 
 @dataclass(frozen=True)
@@ -202,28 +205,42 @@ def _associations(audited: AuditedModel, setting: Setting, with_images: bool) ->
     for level in grounded.LEVELS:
         if of_level := [test for test in tests if test.level == level]:
             embedded = grounded.embed(audited.model, of_level, "none", with_images, setting.store)
-            tables.append(_level(embedded, experiments, setting.n_resamples))
+            tables.append(_level(embedded, experiments, setting))
     dataset = given.dataset if with_images else "sentences of the tests"
     names = {"study": grounded.STUDY, "profile": setting.profile, "dataset": dataset}
     return _labelled(pandas.concat(tables, ignore_index=True), audited, **names)
 
 
-def _level(embedded: list, experiments: tuple[int, ...], n_resamples: int) -> pandas.DataFrame:
+def _least_of_associations(part: Part, setting: Setting) -> list[float]:
+    """Return those of dealing out target words: random attributes are drawn by need."""
+    words = [stimuli.association_test(test, "word") for test in grounded.tests()["test"]]
+    least = [
+        nulls.least_of_dealing(len(set(test.X)), len(set(test.Y)), two_sided=False)
+        for test in words
+    ]
+    return least * len(grounded.LEVELS) * (2 if part.pictures else 1)
+
+
+def _level(embedded: list, experiments: tuple[int, ...], setting: Setting) -> pandas.DataFrame:
     """Return the experiments of all tests at one level, each beside its nulls."""
-    settings = {"units": "words", "n_bootstrap": n_resamples}
     rows = [
-        grounded.score(sets, experiment, **settings)
+        grounded.score(sets, experiment, setting.n_resamples)
         for sets in embedded
         for experiment in experiments
     ]
-    random = [nulls.random_attributes(embedded, number) for number in experiments if number != 3]
+    random = [
+        nulls.random_attributes(embedded, number, n_sets=setting.n_sets)
+        for number in experiments
+        if number != 3
+    ]
     keys = ["test", "level", "experiment"]
     table = pandas.DataFrame(rows).merge(pandas.concat(random), on=keys, how="left")
-    p_values = table.filter(["p_high_words", "p_value_images", "p_value_attributes", "p_random"])
+    p_values = table.filter(["p_high", "p_value_images", "p_random"])
     # A claim needs every null to be rejected: the largest p-value is valid for that. Without random
     # attributes a test describes; Experiment 3 asks whether the picture matters, not for whom.
-    table = table.assign(p_value=p_values.max(axis=1).where(table["p_random"].notna()))
-    return table.drop(columns=["p_low", "p_high", "p_method"], errors="ignore")
+    p_value = p_values.max(axis=1).where(table["p_random"].notna())
+    table = table.assign(p_value_words=table["p_value"], p_value=p_value)
+    return table.drop(columns=table.filter(regex="_paper$|^p_(low|high|method)$"))
 
 
 # Study 2
@@ -251,6 +268,11 @@ def _masked(audited: AuditedModel, setting: Setting, with_images: bool) -> panda
     dataset = given.dataset if with_images else "captions of the entities"
     table = pandas.concat(rows, ignore_index=True)
     return _labelled(table, audited, profile=setting.profile, dataset=dataset)
+
+
+def _least_of_entities(part: Part, setting: Setting) -> list[float]:
+    expected = stimuli.entities()["stereotype"].value_counts()
+    return [nulls.least_of_dealing(expected["women"], expected["men"])] * 2
 
 
 def _entities(audited: AuditedModel, setting: Setting, with_images: bool):
@@ -311,10 +333,7 @@ def _bias_rows(bias: pandas.DataFrame, innocent: pandas.Series, n_resamples: int
 
 
 def _portraits(audited: AuditedModel, setting: Setting, head: str) -> pandas.DataFrame:
-    given = _portrait_inputs(audited, setting, head)
-    table = _captions(given, head)
-    texts = given.model_case(table["caption"])
-    scores = similarities(audited.model, head, given.portraits, texts, setting.store)
+    given, table, scores = shown_portraits(audited, setting, head)
     if np.ptp(scores, axis=1).max() <= grounded.FLAT:
         raise can.CapabilityError("the model gives all pictures the same score: it does not look")
     tables = [
@@ -326,12 +345,41 @@ def _portraits(audited: AuditedModel, setting: Setting, head: str) -> pandas.Dat
     return _labelled(table, audited, seed=0, unit=given.unit_name, **names)
 
 
-def _portrait_inputs(audited: AuditedModel, setting: Setting, head: str) -> clip_audit.Inputs:
+def shown_portraits(
+    audited: AuditedModel, setting: Setting, head: str
+) -> tuple[clip_audit.Inputs, pandas.DataFrame, np.ndarray]:
+    """Return the portraits, the captions, and the model's scores of the latter (rows) with them."""
+    given = _portrait_inputs(setting, head, audited.is_planted)
+    table = _captions(given, head)
+    texts = given.model_case(table["caption"])
+    return given, table, similarities(audited.model, head, given.portraits, texts, setting.store)
+
+
+def _least_of_portraits(part: Part, setting: Setting) -> list[float]:
+    head = "matching" if part.needs == can.MATCH else "contrastive"
+    given, found = _portrait_inputs(setting, head, False), []
+    sizes = listed_captions().groupby("bias_type", sort=False)["kind"].value_counts().unstack()
+    of_lists = [nulls.least_of_dealing(*each) for each in sizes.to_numpy()]
+    for members in given.groups.values():
+        for group in asked_groups(members):
+            inside = members[group].to_numpy(bool)
+            people = (len(np.unique(given.units[side])) for side in (inside, ~inside))
+            of_people = nulls.least_of_dealing(*people)
+            found += [max(of_words, of_people) for of_words in of_lists]
+    return found
+
+
+def asked_groups(members: pandas.DataFrame) -> list[str]:
+    """Return the groups of a facet that are held against the others: of two the first."""
+    return [*members][: 1 if members.shape[1] == 2 else None]
+
+
+def _portrait_inputs(setting: Setting, head: str, is_planted: bool) -> clip_audit.Inputs:
     if setting.folder is None:
         few = {"n_per_cell": MATCHED_PER_CELL} if head == "matching" else {}
         return clip_audit.inputs(setting.profile, **few)
-    things = innocent_things("planted" if audited.is_planted else "paper")
-    return setting.folder.inputs(clip_audit.innocent_captions(things), audited.is_planted)
+    things = innocent_things("planted" if is_planted else "paper")
+    return setting.folder.inputs(clip_audit.innocent_captions(things), is_planted)
 
 
 def _captions(given: clip_audit.Inputs, head: str) -> pandas.DataFrame:
@@ -344,15 +392,21 @@ def _captions(given: clip_audit.Inputs, head: str) -> pandas.DataFrame:
     if head == "matching":
         words, innocent = words[words["bias_type"] == QUOTED], innocent.head(30)
     parts = [words.assign(use="word"), innocent.assign(use="innocent")]
+    parts.append(listed_captions().assign(use="list"))
+    columns = ["word", "caption", "bias_type", "kind", "use"]
+    return pandas.concat(parts, ignore_index=True)[columns]
+
+
+def listed_captions() -> pandas.DataFrame:
+    """Return the words of :data:`LISTS` with their captions; *kind* is the side of the pair."""
+    rows = []
     for name, test, sets, kind in LISTS:
         chosen = stimuli.association_test(test, "word")
         for side, of_test in enumerate(sets):
-            listed = list(dict.fromkeys(getattr(chosen, of_test)))
-            captions = [stimuli.caption(w, kind) if kind else f"a photo of {w}" for w in listed]
-            columns = {"word": listed, "caption": captions, "bias_type": name, "kind": str(side)}
-            parts.append(pandas.DataFrame(columns).assign(use="list"))
-    columns = ["word", "caption", "bias_type", "kind", "use"]
-    return pandas.concat(parts, ignore_index=True)[columns]
+            for word in dict.fromkeys(getattr(chosen, of_test)):
+                caption = stimuli.caption(word, kind) if kind else f"a photo of {word}"
+                rows.append((word, caption, name, str(side)))
+    return pandas.DataFrame(rows, columns=["word", "caption", "bias_type", "kind"])
 
 
 def similarities(model: Any, head: str, shown: Any, texts: list[str], store: Any) -> np.ndarray:
@@ -372,28 +426,34 @@ def _facet(
     scores: np.ndarray, members: pandas.DataFrame, units: Any, table: pandas.DataFrame, draws: int
 ) -> pandas.DataFrame:
     """Return C-ASC of every word and group, and a contrast of every pair of lists and group."""
-    groups = members.iloc[:, :1] if members.shape[1] == 2 else members
+    groups = members[asked_groups(members)]
     estimates = _c_asc(scores, groups.to_numpy(), units, draws)
     statistics = {"word": "c_asc", "list": "c_asc of a listed word"}
     words = table[["word", "bias_type", "kind"]].rename(columns={"word": "test"})
     words = words.assign(statistic=table["use"].map(statistics), n=len(np.unique(units)))
-    rows = []
+    rows, z = [], nulls.standardised(scores)
     for column, group in enumerate(groups):
         value, low, high = (numbers[:, column] for numbers in estimates)
         things = nulls.reference_range(value[table["use"] == "innocent"])
         part = words.assign(value=value, low=low, high=high, group=str(group), **things)
         rows += [part[table["use"] == use] for use in statistics]
         belongs = groups[group].to_numpy(bool)
-        contrasts = pandas.DataFrame(_contrasts(scores, belongs, units, table, draws))
+        sides = word_sides(z, table).items()
+        contrasts = pandas.DataFrame(
+            {"test": name} | nulls.portrait_contrast(*lists, belongs, units, draws)
+            for name, lists in sides
+        )
         rows.append(contrasts.assign(group=str(group), statistic="difference of C-ASC"))
     return pandas.concat(rows, ignore_index=True)
 
 
-def _contrasts(scores, belongs, units, table, n_resamples: int) -> Iterator[dict[str, Any]]:
-    for name, *_ in LISTS:
+def word_sides(z: np.ndarray, table: pandas.DataFrame) -> dict[str, list[np.ndarray]]:
+    """Return by pair of word lists that a table of captions has the rows of both."""
+    found = {}
+    for name in [name for name, *_ in LISTS if name in set(table["bias_type"])]:
         listed = table["bias_type"] == name
-        sides = (scores[listed & (table["kind"] == side)] for side in ("0", "1"))
-        yield {"test": name} | nulls.portrait_contrast(*sides, belongs, units, n_resamples)
+        found[name] = [z[listed & (table["kind"] == side)] for side in ("0", "1")]
+    return found
 
 
 def _c_asc(
@@ -419,6 +479,18 @@ def _selection(audited: AuditedModel, setting: Setting, head: str) -> pandas.Dat
     table = _beside(table, given.part(rows), scored.original[rows], setting.n_resamples)
     names = {"study": selection.STUDY, "level": "images", "dataset": given.dataset}
     return _labelled(table, audited, profile=setting.profile, seed=0, **names)
+
+
+def _least_of_choices(part: Part, setting: Setting) -> list[float]:
+    given = selection.inputs(setting.profile)
+    given = given.part(selection.selected(given))
+    categories = given.table["category"]
+    asked = [categories == each for each in dict.fromkeys(categories)]
+    return [
+        nulls.least_of_signs(given.table["triplet"][inside].nunique())
+        for inside in [categories.notna(), *asked]
+        if len(set(given.anti[inside])) == 2
+    ]
 
 
 def _beside(
@@ -486,3 +558,12 @@ PARTS = (
 
 :meta hide-value:
 """
+
+LEAST = {
+    "ross2021": _least_of_associations,
+    "srinivasan2021": _least_of_entities,
+    "hamidieh2023": _least_of_portraits,
+    "zhou2022": _least_of_choices,
+}
+"""By study, what takes a part and a setting, and returns of every question that is asked of a model
+the least p-value that its test can give. Of studies 1 and 2 a few may turn out not to be asked."""

@@ -42,7 +42,7 @@ def report(
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     of_data = () if result.folder is None else result.folder.notes
     return template.render(
-        _counts(result.asked),
+        _counts(result.asked) | _compared(result, compared, other),
         name=result.audited.name,
         result=result,
         made_of=result.provenance,
@@ -55,8 +55,22 @@ def report(
         figure=Markup(tables.figure(result).html()),
         compared=compared,
         other=other,
-        n_differ=0 if compared is None else int((compared["p_holm"] < LEVEL).sum()),
+        reach=tables.reach(result.asked["p_least"], result.asked["p_value"]),
     )
+
+
+def _compared(
+    result: Audit, compared: pandas.DataFrame | None, other: Audit | None
+) -> dict[str, Any]:
+    """Return in how many rows models differ, could have differed, and what is not compared."""
+    if compared is None or other is None:
+        return {}
+    ran = [set(each.scores["part"]) for each in (result, other)]
+    return {
+        "n_differ": int((compared["p_holm"] < LEVEL).sum()),
+        "reach_of_rows": tables.reach(compared["p_least"], compared["p_value"]),
+        "alone": sorted(ran[0] ^ ran[1]),
+    }
 
 
 def _table(frame: pandas.DataFrame, caption: str, folded: bool = False) -> Markup:

@@ -1,22 +1,24 @@
 """Running the parts that a model can do, with one correction over everything that was asked."""
 
+import contextlib
 import datetime
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
+from numpy.typing import ArrayLike
 
 import biaslib
 from biaslib import inference, runtime
 from biaslib.audit import _parts
 from biaslib.audit._folder import OwnFolder, read_folder
 from biaslib.audit._grounding import GroundingCheck, check_grounding
-from biaslib.audit._nulls import RESAMPLES
+from biaslib.audit._nulls import DRAWS, RESAMPLES
 from biaslib.audit._parts import AuditedModel, Part, Setting, load
 from biaslib.datasets import DataError
 from biaslib.models.capabilities import CapabilityError
@@ -26,7 +28,16 @@ from biaslib.models.regions import NothingFoundError
 from biaslib.runtime import progress
 from biaslib.studies.scores import COLUMNS, tidy
 
-__all__ = ["LEVEL", "Audit", "capabilities", "chosen_data", "chosen_parts", "run"]
+__all__ = [
+    "LEVEL",
+    "Audit",
+    "capabilities",
+    "chosen_data",
+    "chosen_parts",
+    "least_p_values",
+    "out_of_reach",
+    "run",
+]
 
 LEVEL = 0.05
 """Of the whole report: the probability that it claims anything where there is nothing."""
@@ -50,9 +61,10 @@ class Audit:
         Whose stimuli: those of ``planted`` say nothing of photographs.
     scores
         The tidy scores of all parts that were run, with their *part*; *model* is what was asked
-        for. Rows with a *p_value* are the questions that were asked. *p_holm* is corrected over all
-        of them. *null_low* and *null_high*: where the null lies; *null_n*, of how many innocent
-        things that is the range. A column that another study has alone is empty.
+        for. Rows with a *p_value* are the questions that were asked; *p_least* is how small it
+        could be. *p_holm* is corrected over all of them. *null_low* and *null_high*: where the null
+        lies; *null_n*, of how many innocent things that is the range. A column that another study
+        has alone is empty.
     not_run
         *study*, *part*, *reason*, and *kind*: ``not possible`` for the model, ``not there`` where
         data or weights are missing, ``not asked for``, ``error`` for a fault.
@@ -211,6 +223,8 @@ def run(
     wanted = [part for part in chosen_parts(parts) if part in fitting]
     checks, notes = _checks(audited, Setting(stimuli, store, folder), wanted)
     setting = Setting(stimuli, store, folder, checks, n_resamples)
+    planned = least_p_values([part for part in wanted if not part.missing(audited)], setting)
+    setting = replace(setting, n_sets=DRAWS * max(50, len(planned)))
     tables, not_run = [], []
     for part in progress(wanted, "audits"):
         try:
@@ -283,7 +297,52 @@ def corrected(tables: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
     if asked.any():
         p_values = scores.loc[asked, "p_value"].to_numpy(dtype=float)
         adjusted[asked.to_numpy()] = inference.adjust(np.minimum(p_values, 1.0), "holm")
-    return scores.assign(p_holm=adjusted)
+    return scores.assign(p_least=scores.get("p_least", np.nan), p_holm=adjusted)
+
+
+def least_p_values(parts: Sequence[Part], setting: Setting) -> np.ndarray:
+    """Return of the questions of some parts, before they are asked, how small p can be.
+
+    Parts without their data, or with pictures that the folder does not have, have no questions.
+    """
+    found: list[float] = []
+    for part in parts:
+        if setting.folder is None or part.pictures != "scenes":
+            with contextlib.suppress(*MISSING):
+                found += _parts.LEAST[part.study](part, setting)
+    return np.array(found)
+
+
+def out_of_reach(least: ArrayLike, p_values: ArrayLike | None = None) -> np.ndarray:
+    """Say which questions cannot be claimed, whatever the model does in them.
+
+    Holm's method multiplies a p-value by the number of questions that were not claimed before it.
+    A question is out of reach where even its least p-value stays at :data:`LEVEL` or above.
+
+    Parameters
+    ----------
+    least
+        Least p-values of all questions, (m,).
+    p_values
+        What the questions gave, (m,): each is judged beside the others as they are. None, before
+        the run: as if no other one is claimed.
+
+    Examples
+    --------
+    >>> eight_and_eight = 2 / 12_870
+    >>> [int(out_of_reach([eight_and_eight] * m).sum()) for m in (321, 322)]
+    [0, 322]
+    >>> int(out_of_reach([1e-9] + [eight_and_eight] * 321, [1e-9] + [1.0] * 321).sum())
+    0
+    """
+    least = np.asarray(least, dtype=float)
+    p_values = np.ones(len(least)) if p_values is None else np.asarray(p_values, dtype=float)
+    found = np.zeros(len(least), bool)
+    for at, p_value in enumerate(least):
+        instead = np.minimum(p_values, 1.0)
+        instead[at] = p_value
+        found[at] = inference.adjust(instead, "holm")[at] >= LEVEL
+    return found
 
 
 def _reason(error: Exception) -> tuple[str, str]:

@@ -1,15 +1,17 @@
 """From the scores of an audit to what a person reads: one page, its questions, and the figure."""
 
+import math
 import textwrap
 from typing import Any
 
 import numpy as np
 import pandas
+from numpy.typing import ArrayLike
 
 from biaslib import display, stimuli
 from biaslib.audit._grounding import GroundingCheck
 from biaslib.audit._nulls import outside_by_chance
-from biaslib.audit._run import LEVEL, Audit
+from biaslib.audit._run import LEVEL, Audit, out_of_reach
 from biaslib.display._text import in_code, p_cell
 
 STUDIES = {
@@ -221,6 +223,44 @@ def claim_counts(result: Audit) -> str:
     )
 
 
+def reach(least: ArrayLike, p_values: ArrayLike | None = None) -> str:
+    """Say how many questions cannot be claimed, whatever the model does, and among how many could.
+
+    Parameters are as of :func:`biaslib.audit._run.out_of_reach`.
+
+    Examples
+    --------
+    >>> said = reach([2 / 12_870] * 2 + [1e-9] * 341, [0.5] * 2 + [1e-8] * 341)
+    >>> for sentence in said.split(". "):
+    ...     print(sentence)
+    2 of 343 questions cannot be claimed before others, whatever the model does in them
+    2 have a least p of 1/6,435, small enough for Holm's correction of up to 321 questions
+    Beside what the others gave, 0 of them could not have been claimed at all.
+    """
+    least = np.asarray(least, dtype=float)
+    if not len(least):
+        return "No question is asked."
+    beyond = pandas.Series(least[out_of_reach(least)])
+    if beyond.empty:
+        return (
+            f"Each of {len(least):,} questions can be claimed: its least p is small enough for "
+            "Holm's correction."
+        )
+    told = [
+        f"{count:,} {'has' if count == 1 else 'have'} a least p of 1/{1 / value:,.0f}, small "
+        f"enough for Holm's correction of up to {math.ceil(LEVEL / value) - 1:,} questions"
+        for value, count in beyond.value_counts(sort=False).items()
+    ]
+    said = (
+        f"{len(beyond):,} of {len(least):,} questions cannot be claimed before others, whatever "
+        f"the model does in them. {'; '.join(told)}."
+    )
+    if p_values is None:
+        return said
+    n = out_of_reach(least, p_values).sum()
+    return f"{said} Beside what the others gave, {n:,} of them could not have been claimed at all."
+
+
 def overview(result: Audit) -> str:
     """Return in a few sentences what was run on what, and what came of it, as Markdown."""
     run, left = result.scores["part"].nunique(), len(result.not_run)
@@ -230,7 +270,7 @@ def overview(result: Audit) -> str:
         f"{in_code(str(model.revision))}. {run} of {run + left} parts ran, {left} did "
         f"not. Stimuli: {SOURCES[result.stimuli]}. {len(result.asked):,} questions were asked, and "
         f"after one correction over all of them (Holm) the null was rejected in "
-        f"{len(result.claims):,}."
+        f"{len(result.claims):,}. {reach(result.asked['p_least'], result.asked['p_value'])}"
     )
 
 

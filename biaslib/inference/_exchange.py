@@ -23,7 +23,7 @@ from biaslib.metrics.inputs import (
 )
 
 ROLES = ("Ax", "Ay", "Bx", "By")
-NULLS = ("fixed scores", "new attributes")
+NULLS = ("new attributes", "fixed scores")
 
 COUNTED = 200_000
 """Exchanges up to which all are looked at."""
@@ -31,30 +31,36 @@ COUNTED = 200_000
 
 def grounded_permutation_test(
     result: GroundedResult,
-    null: str = "fixed scores",
+    null: str = "new attributes",
     rng: np.random.Generator | int | None = None,
 ) -> PermutationResult:
     r"""Test a grounded Experiment 1 or 2 by relabelling its targets: is X nearer to A than Y?
 
-    ``"fixed scores"`` deals out the scores as they are, which is what the paper describes. In
-    Experiment 2 a score carries its category's attributes along: it also reacts to :math:`A_x`
-    differing from :math:`A_y`, even if every target were embedded alike. ``"new attributes"``
-    gives a relabelled target the attributes of its new label. The statistic of a relabelling
-    :math:`(X', Y')` is then
+    In Experiment 2 a relabelled target takes the attributes of its new label. The statistic of a
+    relabelling :math:`(X', Y')` of n targets is
 
     .. math:: \operatorname{mean}_{w \in X'} s(w, A_x, B_x)
               - \operatorname{mean}_{w \in Y'} s(w, A_y, B_y)
-              = \sum_{w \in X'} u(w) - \text{const}, \quad
-              u(w) = \frac{s(w, A_x, B_x)}{n_x} + \frac{s(w, A_y, B_y)}{n_y},
+              = \operatorname{mean}_{w \in X'} v(w) - \operatorname{mean}_{w \in Y'} v(w)
+              + \text{const}, \quad
+              v(w) = \frac{n_y}{n} s(w, A_x, B_x) + \frac{n_x}{n} s(w, A_y, B_y),
 
-    so that it is a permutation test of the sums u.
+    so that it is a permutation test of v. With sets of equal size v is the score of Experiment 1,
+    and p is that of Experiment 1: relabelling says whether targets differ, and not what pictures of
+    the own category change.
+
+    ``"fixed scores"`` is the paper's own test: it deals out the scores as they are. They carry
+    their category's attributes along, so that it also reacts to :math:`A_x` differing from
+    :math:`A_y`, and rejects far too often where targets are exchangeable
+    (``tools/levels/experiments12.py``). In Experiment 1 every target has all attributes, and both
+    are one test.
 
     Parameters
     ----------
     result
         Of :func:`biaslib.metrics.grounded.grounded`, Experiment 1 or 2.
     null
-        ``"fixed scores"`` or ``"new attributes"`` (Experiment 2).
+        ``"new attributes"``, or ``"fixed scores"`` for a comparison with the paper.
     rng
         As of :func:`permutation_test`.
 
@@ -65,30 +71,34 @@ def grounded_permutation_test(
     Raises
     ------
     InputError
-        If the null is unknown or does not fit the experiment.
+        If the null is unknown, the result is of Experiment 3, or one of Experiment 2 has no scores
+        with the attributes of the other category.
 
     Examples
     --------
-    >>> scores = np.array([0.3, 0.2]), np.array([-0.1, 0.1])
-    >>> result = GroundedResult(1, 1.5, 1, *scores)
-    >>> grounded_permutation_test(result).p_value
-    0.16666666666666666
+    The attributes seen with X's category are nearer to every target, and the scores as they are
+    part X from Y; a target with both categories' attributes does not:
+
+    >>> x, x_other = np.array([0.3, 0.2]), np.array([-0.1, 0.0])
+    >>> y, y_other = np.array([-0.1, 0.1]), np.array([0.2, 0.4])
+    >>> result = GroundedResult(2, 1.5, 1, x, y, x_other, y_other)
+    >>> [round(grounded_permutation_test(result, null).p_value, 3) for null in NULLS]
+    [0.667, 0.167]
     """
     one_of(null, "null", NULLS)
     made_by(result, "result", GroundedResult, "what grounded() returns")
     if result.experiment == 3:
         raise InputError("Experiment 3 is tested by exchange_test, which exchanges attribute words")
-    if null == "fixed scores":
+    if result.experiment == 1 or null == "fixed scores":
         return permutation_test(result.x_scores, result.y_scores, rng=rng)
-    if result.x_other is None:
-        raise InputError("in Experiment 1 every target has all attributes: use 'fixed scores'")
+    if result.x_other is None or result.y_other is None:
+        raise InputError("the result has no scores with other attributes; take it from grounded()")
     (x, x_other), (y, y_other) = (
         [real_numbers(getattr(result, f"{side}_{name}"), f"{side}_{name}", ndim=1)
          for name in ("scores", "other")]
         for side in "xy"
     )  # fmt: skip
-    # With sets of equal size the plain sums.
-    of_x, of_y = 2 * y.size / (x.size + y.size), 2 * x.size / (x.size + y.size)
+    of_x, of_y = y.size / (x.size + y.size), x.size / (x.size + y.size)
     found = permutation_test(of_x * x + of_y * x_other, of_x * y_other + of_y * y, rng=rng)
     return replace(found, statistic=float(x.mean() - y.mean()))
 

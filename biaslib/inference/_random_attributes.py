@@ -128,7 +128,13 @@ def random_attribute_null(
 def _uniform_draws(m: int, n_words: int, n_sets: int, rng) -> np.ndarray:
     if n_words > m:
         raise refused("n_a", f"and n_b need {n_words} different words, and the pool has {m}")
-    return np.stack([rng.choice(m, n_words, replace=False) for _ in range(n_sets)])
+    places, sets = np.tile(np.arange(m, dtype=np.int32)[:, None], n_sets), np.arange(n_sets)
+    for at in range(n_words):  # Fisher and Yates, in all sets at once
+        other = rng.integers(at, m, n_sets)
+        drawn = places[other, sets]
+        places[other, sets] = places[at]
+        places[at] = drawn
+    return places[:n_words].T
 
 
 def _checked(draws: ArrayLike, n_words: int, m: int) -> np.ndarray:

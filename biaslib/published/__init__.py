@@ -10,6 +10,7 @@ from biaslib.published._tables import (
     PAPERS,
     data_checksum,
     released_differences,
+    stated,
     table,
     tables,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "data_checksum",
     "errata",
     "released_differences",
+    "stated",
     "table",
     "tables",
 ]

@@ -151,6 +151,38 @@ def released_differences() -> pandas.DataFrame:
     return _file("ross2021_released_code").copy()
 
 
+def stated(paper: str | None = None) -> pandas.DataFrame:
+    """Return what a paper, or all, states without a number: on which side of a mark scores lie.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *id*; *claims*, the numbers of those it belongs to; *place* and *quotation*. Which scores:
+        *model*, *test*, *level*, *statistic* (in bars, its absolute value), *group*, *bias_type*,
+        *experiment*, *masking*, *domain* and *variant*, columns of a study's tidy scores, empty
+        where any will do, alternatives divided by ``|``; at least so many *rows*. They lie above
+        (*sign* ``+``) or below (``-``) a *mark*, or the same scores with other entries, *than*
+        (``test=suit|wine``; ``*`` is every other one). All of them, or more than a *share*.
+        *exact*, of captions alone: nothing of it is drawn, so that a number needs no interval.
+        *note*, what is read into the sentence.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such paper.
+
+    Examples
+    --------
+    >>> found = stated("srinivasan2021").set_index("id")
+    >>> found.loc["srinivasan2021/stated/S_V/beer/B", ["claims", "sign"]].tolist()
+    ['2 5 8 22', '-']
+    """
+    if paper is not None and paper not in PAPERS:
+        raise unknown_name("paper", paper, PAPERS)
+    rows = _file("stated")
+    return rows[rows["paper"].isin(PAPERS if paper is None else [paper])].reset_index(drop=True)
+
+
 def data_checksum() -> str:
     """Return 12 hexadecimal digits that change whenever a data file of this package changes."""
     return source_hash(DATA)

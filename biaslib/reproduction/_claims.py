@@ -1,10 +1,13 @@
 """The claims of the four papers in words, and whether they follow from the papers' own tables."""
 
+import fnmatch
 import functools
 
 import pandas
 
-from biaslib.reproduction._printed import PAPERS, data_of
+from biaslib import published
+from biaslib.reproduction._headlines import HEADLINES
+from biaslib.reproduction._printed import PAPERS, data_of, printed
 
 ANSWERS = ("follows", "in part", "does not follow", "cannot be said")
 """What a paper's own tables can say of a claim."""
@@ -17,7 +20,22 @@ def _claims(paper: str) -> pandas.DataFrame:
     places, texts = (
         first.map(lambda each, name=name: each[name]) for name in ("place", "quotation")
     )
-    return table.assign(place=places, quotation=texts)
+    table = table.assign(place=places, quotation=texts, beside=_beside(paper))
+    return table.assign(none=[each.get("none", "") for each in data_of(paper)["claims"]])
+
+
+def _beside(paper: str) -> list[list[str]]:
+    """Return the ids of what a run is set beside for each claim, in the order of ``compare``."""
+    numbers = printed(paper)["id"].tolist()
+    signs = published.stated(paper).set_index("id")["claims"].str.split()
+    found = []
+    for claim in data_of(paper)["claims"]:
+        patterns = (f"{paper}/{each}" for each in claim.get("beside", ()))
+        ids = [name for each in patterns for name in fnmatch.filter(numbers, each)]
+        ids += [claim["id"]] if claim["id"] in HEADLINES else []
+        number = claim["id"].rsplit("/", 1)[1]
+        found.append(ids + [name for name, of in signs.items() if number in of])
+    return found
 
 
 def claims(paper: str | None = None) -> pandas.DataFrame:
@@ -29,6 +47,9 @@ def claims(paper: str | None = None) -> pandas.DataFrame:
     where another answer stands, as where the paper's own unbiased score decides, and why a claim
     that it names, with the same criterion or numbers, has another answer.
 
+    One answer is against all three: the numbers of hamidieh2023/claim/9, which they had not
+    counted, say *in part*.
+
     Returns
     -------
     pandas.DataFrame
@@ -36,7 +57,9 @@ def claims(paper: str | None = None) -> pandas.DataFrame:
         the three *answers*), *claim* (ours, in short), *headline* (of an abstract, introduction or
         conclusion); *counts*, what would make it follow, and whose *thresholds* these are;
         *numbers*, those that decide, each with *what* it is and its *value*; *answer* (of
-        :data:`ANSWERS`); *remark*; *erratum*, an open question about it.
+        :data:`ANSWERS`); *remark*; *erratum*, an open question about it; *beside*, the ids of
+        :func:`biaslib.reproduction.compare` that a run is set beside for it, or *none*, why there
+        is nothing.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from biaslib.reproduction._headlines import judged_headlines
 from biaslib.reproduction._printed import families, printed
 from biaslib.reproduction._run_tables import Tables, tables_of_run
+from biaslib.reproduction._stated import judged_stated
 
 VERDICTS = ("met", "not met", "cannot be said", "not run")
 """What a run can say of a printed number, a list or a claim."""
@@ -41,7 +42,8 @@ def compare(
     margin. Otherwise it is *met*, unless the interval is too wide to decide (:func:`judge_number`):
     then it *cannot be said*. A number of a variant of ours is judged too, and its reason says so. A
     ranked list is judged by the words that are among the run's first (:func:`judge_list`); a
-    headline claim by what it says of the run's tables.
+    headline claim by what it says of the run's tables; what is stated without a number by the
+    side on which intervals lie (:func:`biaslib.published.stated`).
 
     Numbers that are all met can still be wrong as a table. So each table is looked at as a whole.
     With the middles of our n intervals :math:`o_i`, the printed numbers :math:`p_i`, and how far
@@ -111,6 +113,7 @@ def compare_tables(
         _held_back(both, checks),
         _of_lists(known[known["kind"] == "list"], _rows(tables, paper, lists=True)),
         _held_back(judged_headlines(paper, tables, scores), checks),
+        judged_stated(paper, scores),
     ]
     found = pandas.concat([part for part in parts if len(part)])
     found = found.reindex(columns=COLUMNS).reset_index(drop=True)

@@ -39,7 +39,6 @@ __all__ = [
     "NEVER_MASKED",
     "RESAMPLED",
     "SETS",
-    "UNITS",
     "EmbeddedSets",
     "GroundedStimuli",
     "Inputs",
@@ -79,9 +78,6 @@ WIDTHS = {"visualbert-nlvr2": 1024}
 
 Such weights read regions from a file alone.
 """
-
-UNITS = ("texts", "words")
-"""What a p-value can count."""
 
 RESAMPLED = ("words", "pictures")
 """What an interval can draw anew."""
@@ -561,17 +557,17 @@ def score(
     n_bootstrap: int = 500,
     seed: int = 0,
     p_values: bool = True,
-    units: str = "texts",
     resample: str = "words",
 ) -> dict[str, object]:
     """Return one row of scores of an experiment.
 
-    The p-values of Experiments 1 and 2 relabel targets, and are one-sided. *p_value* counts
-    *units*; *p_low* and *p_high* enclose it. *p_value_words* and *p_value_images* keep together
-    what shares a target word, or a picture. Experiment 3 has one p-value, in all three: that of
-    :func:`biaslib.inference.exchange_test`, which exchanges attribute words with all their texts
-    and pictures. It is sampled where there are more than 200,000 exchanges, and NaN where none is
-    possible.
+    *p_value* is one-sided and takes words as units, with all their texts and pictures. In
+    Experiments 1 and 2 target words change sides, in Experiment 2 with the attributes of their new
+    side (:func:`biaslib.inference.grounded_permutation_test`); in Experiment 3 attribute words do
+    (:func:`biaslib.inference.exchange_test`), and p is NaN where none can. *p_value_paper* is the
+    paper's own test of Experiments 1 and 2, to set a run beside its tables: it takes every text
+    with an image as a unit and deals out the scores as they are, and rejects too often
+    (``tools/levels/experiments12.py``).
 
     Parameters
     ----------
@@ -585,9 +581,6 @@ def score(
         Of the resamples and of sampled p-values.
     p_values
         Whether they are wanted.
-    units
-        What *p_value* and *n* count: ``texts``, every text with an image, as the released code
-        does; or ``words``, the target words.
     resample
         ``words``: other words could have been chosen, and the interval is in *low* and *high*. Or
         ``pictures``: the words are those of the paper, of whose pictures some are left; the
@@ -600,25 +593,21 @@ def score(
         *value* (effect size; NaN where the scores have no spread), *low* and *high* (95%,
         target and attribute words resampled), or *low_pictures* and *high_pictures* with
         *no_interval* (why they are NaN), *numerator* (what the effect size divides by the
-        spread), *p_value* with *p_low*, *p_high* and *p_method*,
-        *p_value_words* with *p_low_words* and *p_high_words*, *p_value_images* (NaN where a picture
-        is in both target sets),
-        *p_value_attributes* (of Experiment 2, words as units: a relabelled target takes the
-        attribute images of its new label), *n* (units), *n_words*, *n_images* of the targets,
+        spread), *p_value* with *p_low*, *p_high*, which enclose it, and *p_method*; the same of
+        *p_value_paper*; *p_value_images* (as *p_value*, with pictures as units; NaN where one is in
+        both target sets); *n* (target words), *n_texts*, *n_images* of the targets;
         *share* (of the listed pictures, in the set that has least left; NaN where unknown).
 
     Raises
     ------
     UnknownNameError
-        If there are no such units.
+        If there are no such resamples.
     """
-    if units not in UNITS:
-        raise unknown_name("kind of units", units, UNITS)
     if resample not in RESAMPLED:
         raise unknown_name("kind of resamples", resample, RESAMPLED)
     row = described(sets, experiment, seed)
-    row["n"] = row["n_words"] if units == "words" else row["n"]
     row |= {"value": np.nan, "low": np.nan, "high": np.nan, "numerator": 0.0}
+    row["p_value_paper"] = np.nan
     result = defined_result(sets, experiment)
     if result is None:
         return row
@@ -634,7 +623,7 @@ def score(
         return row
     if experiment == 3:
         return row | _p_of_exchange(result, sets, seed)
-    return row | _p_of_relabelling(result, sets, units, seed)
+    return row | _p_of_relabelling(result, sets, seed)
 
 
 def described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, object]:
@@ -645,8 +634,8 @@ def described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, objec
         "experiment": experiment,
         "masking": sets.masking,
         "statistic": "effect size",
-        "n": sum(len(sets.embeddings[name]) for name in "XY"),
-        "n_words": sum(len(set(sets.words[name])) for name in "XY"),
+        "n": sum(len(set(sets.words[name])) for name in "XY"),
+        "n_texts": sum(len(sets.embeddings[name]) for name in "XY"),
         "n_images": sum(len(set(sets.images[name])) for name in "XY"),
         "share": min(sets.shares.values(), default=np.nan),
         "seed": seed,
@@ -684,31 +673,14 @@ def numerator(result: GroundedResult) -> float:
 # P-values
 
 
-def _p_of_relabelling(
-    result: GroundedResult, sets: EmbeddedSets, units: str, seed: int
-) -> dict[str, object]:
-    """Return the p-values of Experiment 1 or 2: of texts, of words, and of pictures as units."""
-    by_words = averaged(result, sets.words)
-    texts = inference.grounded_permutation_test(result, rng=seed)
-    words = inference.grounded_permutation_test(by_words, rng=seed)
-    pictures = [sets.images[name].tolist() for name in "XY"]
-    if not set(pictures[0]).isdisjoint(pictures[1]):
-        p_images = np.nan
-    elif all(len(set(each)) == len(each) for each in pictures):
-        p_images = texts.p_value
-    else:
-        by_images = averaged(result, sets.images)
-        p_images = inference.grounded_permutation_test(by_images, rng=seed).p_value
-    counted = words if units == "words" else texts
-    row = {
-        **{"p_value": counted.p_value, "p_low": counted.low, "p_high": counted.high},
-        **{"p_method": counted.method, "p_value_words": words.p_value},
-        **{"p_low_words": words.low, "p_high_words": words.high, "p_value_images": p_images},
-    }
-    if result.experiment == 2:
-        relabelled = inference.grounded_permutation_test(by_words, "new attributes", rng=seed)
-        row["p_value_attributes"] = relabelled.p_value
-    return row
+def _p_of_relabelling(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
+    """Return the p-values of Experiment 1 or 2: of words and pictures, and the paper's own."""
+    test = functools.partial(inference.grounded_permutation_test, rng=seed)
+    row = described_test(test(averaged(result, sets.words)))
+    row |= described_test(test(result, "fixed scores"), "_paper")
+    shared = not set(sets.images["X"]).isdisjoint(sets.images["Y"])
+    p_images = np.nan if shared else test(averaged(result, sets.images)).p_value
+    return row | {"p_value_images": p_images}
 
 
 def _p_of_exchange(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
@@ -717,11 +689,13 @@ def _p_of_exchange(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dic
         test = inference.exchange_test(result, sets.words, sets.images, rng=seed)
     except ValueError:  # No word can change sides: embeddings that are wrong never come here.
         return {}
-    p, low, high = test.p_value, test.low, test.high
-    return {
-        **{"p_value": p, "p_low": low, "p_high": high, "p_method": test.method},
-        **{"p_value_words": p, "p_low_words": low, "p_high_words": high, "p_value_images": p},
-    }
+    return described_test(test) | {"p_value_images": test.p_value}
+
+
+def described_test(test: inference.PermutationResult, of: str = "") -> dict[str, object]:
+    """Return what a row of scores says of a test, under names that end with *of*."""
+    bounds = {f"p_low{of}": test.low, f"p_high{of}": test.high}
+    return {f"p_value{of}": test.p_value, **bounds, f"p_method{of}": test.method}
 
 
 def averaged(result: GroundedResult, labels: dict[str, np.ndarray]) -> GroundedResult:

@@ -45,11 +45,10 @@ NULL_SEEDS = tuple(range(8))
 """Worlds without bias whose models were each trained from the start, and from no shared model."""
 
 P_VALUES = {
-    "p_value": "every text with an image",
-    "p_value_words": "words",
-    "p_value_images": "pictures",
+    "p_value_paper": "the paper's own",
+    "p_value": "words as units",
 }
-"""The p-values that are calibrated, and what moves as one in each."""
+"""The permutation tests that are calibrated."""
 
 QUESTIONS = {
     "1: d": "Is there a bias? Experiment 1: absolute effect size",
@@ -136,12 +135,12 @@ def rejections(
     alpha
         Level.
     columns
-        The p-values to judge.
+        The p-values to judge, each where there is one.
 
     Returns
     -------
     pandas.DataFrame
-        *level*, *experiment*, *units* (the column), *rejected* and *n*; *share* with *low* and
+        *level*, *experiment*, *p* (the column), *rejected* and *n*; *share* with *low* and
         *high* (Clopper and Pearson, as if all tests were independent) and *model_low*,
         *model_high* (95%, models resampled: tests of one model share its accidents); *both_sides*,
         the share with p below alpha or above 1 - alpha, which is a two-sided test at twice alpha.
@@ -157,13 +156,15 @@ def rejections(
     for (level, experiment), part in scores.groupby(["level", "experiment"], sort=False):
         for column in columns:
             known = part.dropna(subset=column)
+            if known.empty:
+                continue
             rejected = known.assign(rejected=known[column] < alpha)
             count, n = int(rejected["rejected"].sum()), len(known)
             interval = inference.proportion_interval(count, n)
             low, high = over_models(rejected, "rejected")
             both = rejected["rejected"] | (known[column] > 1 - alpha)
             rows.append(
-                {"level": level, "experiment": experiment, "units": column}
+                {"level": level, "experiment": experiment, "p": column}
                 | {"rejected": count, "n": n, "share": count / n}
                 | {"low": interval.low, "high": interval.high}
                 | {"model_low": low, "model_high": high, "both_sides": both.mean()}

@@ -1,10 +1,10 @@
 """Level, power and coverage of every test and interval that a page uses, by simulation.
 
 Each module has ``rows(seed, runs)``, which returns one record a test and condition, with the keys
-of :data:`COLUMNS`: *of*, the function; *condition* and *n*, in words; *quantity* ("level", "power",
-"coverage" or "width ratio"; of a run beside a paper "met", "not met" or "found"); *nominal* and
-*observed*; *low* and *high*, the interval of Clopper and Pearson of the simulation itself; *runs*;
-*seed*.
+of :data:`COLUMNS`: *of*, the function or test; *condition* and *n*, in words; *quantity* ("level",
+"power", "coverage" or "width ratio"; of a run beside a paper "met", "not met" or "found");
+*nominal* and *observed*; *low* and *high*, the interval of Clopper and Pearson of the simulation
+itself; *runs*; *seed*.
 """
 
 import csv
@@ -64,3 +64,14 @@ def write(found: list[dict], path: Path = TABLE) -> None:
         table = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
         table.writeheader()
         table.writerows(found)
+
+
+def replace(found: list[dict], path: Path = TABLE) -> None:
+    """Write records in place of those of the same condition in a table, and others at its end."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = {_named(row): row for row in csv.DictReader(stream)}
+    write([*(rows | {_named(row): row for row in found}).values()], path)
+
+
+def _named(row: dict) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in COLUMNS[:5])

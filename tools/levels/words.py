@@ -3,7 +3,7 @@
 import numpy as np
 
 from biaslib import inference
-from biaslib.audit._nulls import contrast, portrait_contrast
+from biaslib.audit._nulls import contrast, portrait_contrast, standardised
 from tools.levels import coverage
 
 RESAMPLES = 400
@@ -52,7 +52,9 @@ def _portraits(runs: int, seed: int) -> dict:
     for at in range(runs):
         shared = rng.normal(size=40)
         lists = [0.7 * by * shared + rng.normal(size=(8, 40)) for by in (1, -1)]
-        found = portrait_contrast(*lists, np.arange(40) < 20, np.arange(40), RESAMPLES, at)
+        found = portrait_contrast(
+            *map(standardised, lists), np.arange(40) < 20, np.arange(40), RESAMPLES, at
+        )
         ends.append((found["low"], found["high"]))
     n = "8 and 8 words, 40 people"
     condition = "no difference, words go together"
