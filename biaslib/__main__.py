@@ -133,7 +133,7 @@ def reproduce(options: argparse.Namespace) -> int:
     """Say what study 3 takes; fetch its data and weights, run it, and write its record."""
     from biaslib import runtime
     from biaslib.audit._report import require_writable
-    from biaslib.reproduction import of_study3
+    from biaslib.reproduction import findings, of_study3
 
     print(runtime.prepare("paper", options.precision, "study3_clip_audit"), flush=True)
     if options.dry_run:
@@ -141,6 +141,8 @@ def reproduce(options: argparse.Namespace) -> int:
     require_writable(options.out)
     folder, found = of_study3(options.out)
     print(found["verdict"].value_counts().to_string())
+    for finding in findings(found):
+        print(f"{finding}; of numbers there that are met otherwise nothing can be said")
     print(f"Recorded in {folder}: send its two files, unchanged, as book/colab.md says")
     return 0
 

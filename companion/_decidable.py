@@ -32,9 +32,9 @@ def equal_run(paper: str, alive: float = 1.0) -> EqualRun:
 
     Notes
     -----
-    Intervals over pictures are simulated for Ross et al. (``tools/decision_rule.py``), and those of
-    a binomial for Zhou et al.; there the range over balanced selections is that of draws from the
-    released table. FairFace is one file, and has no links.
+    Intervals over pictures are simulated for Ross et al. (``tools/decision_rule.py``), with links
+    that die evenly, and those of a binomial for Zhou et al.; there the range over balanced
+    selections is that of draws from the released table. FairFace is one file, and has no links.
 
     Examples
     --------
@@ -126,11 +126,12 @@ def _grounded(alive: float) -> EqualRun:
         level=rows["level"].map(levels).fillna("sentence"),
         model=rows["model"].map(names).fillna("vl-bert"),
         value=rows["effect_size"],
-        low=rows["effect_size"] - rows["half_width"],
-        high=rows["effect_size"] + rows["half_width"],
+        share=alive,
     )
+    half = rows["half_width"] * np.sqrt(1 - alive) if alive < 1 else 0.0
+    ends = {"low_pictures": rows["value"] - half, "high_pictures": rows["value"] + half}
     images = published.table("ross2021", 1)[["source", "test", "images"]]
-    return rows, {"ross2021_images": images.assign(share=alive)}
+    return rows.assign(low=np.nan, high=np.nan, **ends), {"ross2021_images": images}
 
 
 def _with_p_values(rows: pandas.DataFrame) -> pandas.DataFrame:
@@ -139,7 +140,8 @@ def _with_p_values(rows: pandas.DataFrame) -> pandas.DataFrame:
     printed = published.table("ross2021", 7).rename(columns={"model_inferred": "model"})
     counts = rows.merge(printed[[*keys, "significant"]], on=keys, how="left")["significant"]
     below = rows.groupby(keys).cumcount().to_numpy() < counts.fillna(0).to_numpy(dtype=float)
-    return rows.assign(p_value=np.where(below, 0.01, 0.5))
+    p = np.where(below, 0.01, 0.5)
+    return rows.assign(p_value=p, p_value_paper=p)
 
 
 def _clip_audit(alive: float) -> EqualRun:

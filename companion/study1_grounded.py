@@ -262,43 +262,20 @@ def missing_tables(inputs: study.Inputs) -> list[Table]:
 
 
 def image_counts(*every: study.Inputs) -> pandas.DataFrame:
-    """Return how many images each test of a source has: *source*, *test*, *images*, *share*.
+    """Return how many images the files of each test list, as Table 1 prints: see
+    :func:`biaslib.datasets.ross2021.image_counts`.
 
-    *images* is the count of the released files (:func:`biaslib.datasets.ross2021.image_counts`),
-    which is what Table 1 prints. *share* says which part of them was there and was shown to every
-    model, in the file of the test that has least left; NaN where none was. Nothing is counted of
-    images that the package draws, or of one's own.
+    Nothing is counted of images that the package draws, or of one's own.
 
     Parameters
     ----------
     *every
         Of :func:`biaslib.studies.study1_grounded.inputs`, of either domain and any weights.
     """
-    shares = [_shares(inputs) for inputs in every if inputs and set(inputs.left["source"])]
-    shares = [part for part in shares if set(part["source"]) <= set(ross2021.SOURCES)]
-    if not shares:
-        return pandas.DataFrame(columns=["source", "test", "images", "share"])
-    least = pandas.concat(shares).replace({"source": ross2021.PRINTED_AS})
-    least = least.groupby(["source", "test"], as_index=False)["share"].min()
-    counted = ross2021.image_counts(runtime.data_folder(study.STUDY))
-    return counted.merge(least, on=["source", "test"], how="left")
-
-
-def _shares(inputs: study.Inputs) -> pandas.DataFrame:
-    """Return which share of the images of each file each model is shown: *source*, *test*."""
-    shown = [
-        (name, sets.test, sets.level, sets.rows.groupby("set")["image"].nunique().sum())
-        for name, each in inputs.items()
-        for sets in each
-        if sets.level != "contextual"  # which leaves out captions without a word
-    ]
-    shown = pandas.DataFrame(shown, columns=["model", "test", "level", "shown"])
-    left = inputs.left.assign(level=inputs.left["run"].str.partition(",")[0])
-    asked = left.groupby(["source", "test", "level"], as_index=False)["n_images"].sum()
-    google = "google" in set(asked["source"])
-    shown["source"] = "google" if google else shown["model"].map(study.IN_DOMAIN)
-    both = asked.merge(shown, on=["source", "test", "level"])
-    return both.assign(share=both["shown"] / both["n_images"])
+    sources = [set(inputs.left["source"]) for inputs in every]
+    if not any(each and each <= set(ross2021.SOURCES) for each in sources):
+        return pandas.DataFrame(columns=["source", "test", "images"])
+    return ross2021.image_counts(runtime.data_folder(study.STUDY))
 
 
 # Tables of scores

@@ -373,8 +373,10 @@ def _beside(audit: study.Audit, counts: Mapping[str, pandas.DataFrame]) -> list[
     met = found["verdict"].value_counts().reindex(reproduction.VERDICTS, fill_value=0)
     counted = met.rename_axis("verdict").rename("printed numbers and lists").reset_index()
     ran = found[found["verdict"] != "not run"]
+    told = "".join(f". {each}" for each in reproduction.findings(found))
+    how_many = f"This run beside the paper: how many printed numbers and lists are met{told}"
     return [
-        Table(counted, "This run beside the paper: how many printed numbers and lists are met"),
+        Table(counted, how_many),
         Table(ran, "Printed numbers and lists, harmful words among them, and this run", True),
         Table(signs, "What is stated without a number, harmful words included, and this run", True),
     ]

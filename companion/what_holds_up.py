@@ -30,8 +30,8 @@ CHAPTERS = {
     "hamidieh2023": "study3_clip_audit",
     "zhou2022": "study4_captions",
 }
-RULES = Path(__file__).parent / "data" / "decision_rules.csv"
-"""What candidates for the rule give, from ``tools/decision_rule.py``."""
+RERUNS = Path(__file__).parent / "data" / "reruns.csv"
+"""What is said of simulated runs, from ``tools/decision_rule.py``."""
 
 COLOURS = dict(zip(reproduction.ANSWERS, ("C2", "C8", "C3", "0.75"), strict=True))
 
@@ -265,8 +265,8 @@ def recorded(paper: str, scores, run, pictures, images=(), counts=None):
     stated = found["id"].str.contains("/stated/")
     met, signs = (found.loc[each, "verdict"].value_counts() for each in (~stated, stated))
     parts = ", ".join(f"{int(met.get(each, 0)):,} {each}" for each in reproduction.VERDICTS)
-    told = [each["finding"] for each in found.attrs["checks"].values() if each["finding"]]
-    caption = f"Ours beside the printed numbers: {parts}. {' '.join(f'{each}.' for each in told)}"
+    told = " ".join(f"{each}." for each in reproduction.findings(found))
+    caption = f"Ours beside the printed numbers: {parts}. {told}"
     beside = found[found["verdict"] != "not run"]
     parts = ", ".join(f"{n} {verdict}" for verdict, n in signs.items())
     caption += f" What is stated without a number: {parts}."
@@ -286,36 +286,39 @@ def first_run_page() -> str:
     return f"{dict(each.split(', ') for each in urls)['Repository']}/issues/new?title=First+run"
 
 
-def rules() -> pandas.DataFrame:
-    """Return what candidates for the rule meet, and do not, by simulation: *bound* is no candidate.
+def reruns() -> pandas.DataFrame:
+    """Return what is said of simulated runs that equal a paper, and of others.
+
+    By *numbers*, *case* and *condition*: *verdict*, the *share* of numbers that have it, and what
+    was *asked* for.
 
     Examples
     --------
-    >>> rules().query("taken")[["rule", "equal", "changed"]].round(2).values.tolist()
-    [['prediction', 0.82, 0.52]]
+    >>> reruns()["condition"].unique().tolist()
+    ['every picture', '85%, evenly', '85%, unevenly']
     """
-    return pandas.read_csv(RULES)
+    return pandas.read_csv(RERUNS)
 
 
-def rules_figure():
-    """Draw what candidates for the rule do with a run equal to the paper, and with a change."""
-    every = rules()
-    few = (every["false"] <= 0.06) & (every["others"] <= 0.17)
-    figure, axes = subplots(height=3.8, width=4.3)
-    limit = every[every["rule"] == "bound"]
-    axes.plot(limit["equal"], limit["changed"], color="0.5", label="the best that errors allow")
-    for marker, colour, rows, label in (
-        ("x", "0.6", ~few, "contradicts too often, or meets others"),
-        ("o", "C0", few, "candidate"),
-        ("D", "C3", every["taken"], "the rule"),
-    ):
-        shown = every[rows & (every["rule"] != "bound")]
-        axes.scatter(shown["equal"], shown["changed"], c=colour, marker=marker, label=label)
-    axes.axvline(0.8, color="0.8", ls="--")
-    axes.axhline(0.8, color="0.8", ls="--")
-    axes.set(xlabel="share met of a run equal to the paper", ylabel="share not met, changed by 0.2")
-    axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=9)
-    return figure
+def reruns_table() -> pandas.DataFrame:
+    """Return :func:`reruns` in percent, a column a condition, with what was asked for."""
+    rows = reruns()
+    keys = ["numbers", "case", "verdict"]
+    percent = (100 * rows["share"]).round().astype(int).astype(str)
+    wide = rows.assign(percent=percent).pivot(index=keys, columns="condition", values="percent")
+    wide = wide[rows["condition"].unique()].fillna("").reset_index()
+    asked = rows.groupby(keys)["asked"].agg(_asked)
+    return wide.merge(asked.rename("asked for, %"), on=keys)
+
+
+def _asked(each: pandas.Series) -> str:
+    """Return what was asked for, with every picture and with dead links.
+
+    >>> _asked(pandas.Series(["at least 90", "at least 80", "at least 80"]))
+    'at least 90 and 80'
+    """
+    first, *others = dict.fromkeys(each)
+    return " and ".join([first, *(other.split()[-1] for other in others)])
 
 
 def decidable_table() -> pandas.DataFrame:

@@ -207,3 +207,22 @@ def test_a_stratified_bootstrap_has_the_variance_of_a_stratified_mean():
     )
     whole = inference.stratified_bootstrap(mean, np.arange(18), 10, rng=1)
     assert np.isnan([whole.low, whole.high]).all()
+
+
+def test_a_stratified_bootstrap_shrinks_each_stratum_by_the_share_that_is_missing():
+    """Closed form of a mean, sampling without replacement: (1 - f) s^2 / n of each stratum."""
+    rng = np.random.default_rng(4)
+    values, strata = rng.normal(size=18), np.array(list("aabbbbccccccdddddd"))
+    shares = {"a": 0.0, "b": 0.35, "c": 0.95, "d": 1.0}
+    f = np.array([shares[name] for name in strata])
+    found = inference.stratified_bootstrap(
+        lambda w: values @ w / 18, strata, 20_000, rng=1, share=f
+    )
+    own = {name: values[strata == name] for name in "abcd"}
+    parts = [(1 - shares[name]) * len(v) * v.var(ddof=1) for name, v in own.items()]
+    error = np.sqrt(sum(parts)) / 18
+    assert found.values.std() == pytest.approx(error, rel=0.02)
+    half = stats.t.ppf(0.975, 12 - 3) * error  # all of d is at hand
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.02)
+    census = inference.stratified_bootstrap(lambda w: values @ w / 18, strata, 10, rng=1, share=1.0)
+    assert {census.low, census.high} == {census.estimate}

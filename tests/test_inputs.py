@@ -119,6 +119,7 @@ CALLS = {
         n_resamples=20,
         rng=0,
         limit=8.0,
+        share=np.array([0.5, 0.5, 0.25, 0.25]),
     ),
     inference.bootstrap_effect_size: dict(
         cosines_a=COSINES,

@@ -88,6 +88,8 @@ def is_recorded_and_compared(study, environment):
     ran = found[(found["verdict"] != "not run") & ~found.index.str.contains("/claim/")]
     for place, n in NEEDED[paper].items():
         assert sum(ran.index.str.startswith(f"{paper}/{place}")) == n, place
+    claims = found[found.index.str.contains("/claim/")]
+    assert "met" not in set(claims["verdict"])  # of random weights, were they the released ones
     lacking = found[found.index.str.contains("/stated/") & (found["verdict"] == "not run")]
     assert ran.index.str.contains("/stated/").sum() == SIGNS[paper], lacking["reason"].to_dict()
     met = ran[(ran["verdict"] == "met") & ran["value"].notna()]

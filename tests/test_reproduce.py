@@ -1,6 +1,7 @@
 """Study 3 from nothing to a record in one command, on a model hub on this machine."""
 
 import dataclasses
+import types
 import warnings
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from biaslib.__main__ import main
 from biaslib.models import REGISTRY
 from biaslib.models.downloads import fetch_data
 from biaslib.models.errors import CheckpointError
+from companion import _decidable as decidable
+from companion import study3_clip_audit as plots
 
 FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
 PORTRAITS = "0.25/train-*"
@@ -116,6 +119,31 @@ def test_a_folder_for_records_that_cannot_be_is_refused_before_the_download(hub,
     assert main(["reproduce", "hamidieh2023", "--out", "taken"]) == 1
     assert "taken" in capsys.readouterr().err
     assert hub.requests == []
+
+
+# What a run's tables say together
+
+
+@pytest.mark.parametrize(("shift", "met"), [(0.0, 712), (0.018, 2)])
+def test_the_command_and_the_page_say_what_is_wrong_with_a_table(shift, met, capsys, monkeypatch):
+    """Every C-ASC nine tenths of a margin off: 707 numbers and 3 claims are met no more.
+
+    Two lists are, whose words stand in the printed order still.
+    """
+    scores, counts = decidable.equal_run("hamidieh2023")
+    moved = scores.assign(**{name: scores[name] + shift for name in ("value", "low", "high")})
+    found = reproduction.compare(moved, "hamidieh2023", counts)
+    monkeypatch.setattr(reproduction, "of_study3", lambda out: ("runs/made", found))
+    monkeypatch.setattr(runtime, "prepare", lambda *_: "prepared")
+    assert main(["reproduce", "hamidieh2023"]) == 0
+    told = capsys.readouterr().out
+    counted = dict(line.rsplit(maxsplit=1) for line in told.splitlines() if line[-1].isdigit())
+    assert int(counted["met"]) == met
+    assert int(counted["not met"]) == 2
+    page, _ = plots._beside(types.SimpleNamespace(scores=moved), counts)
+    for number in range(3, 19):
+        finding = f"Table {number} as a whole: on average ours lie 0.9 margins above the printed"
+        assert (finding in told) == (finding in page.caption) == bool(shift)
 
 
 # Whose weights a record is of

@@ -1,5 +1,6 @@
 """The tables of a run, and records: written, read, and refused where they cannot be."""
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -15,6 +16,7 @@ from biaslib.models import REGISTRY
 from biaslib.models._batches import full_float32
 from biaslib.models.stored import cached_outputs
 from biaslib.reproduction import tables_of_run
+from companion import _decidable as decidable
 from companion.what_holds_up import completed
 
 
@@ -22,8 +24,11 @@ def grounded_scores(**changed):
     tests = published.table("ross2021", 3)["test"].unique()
     row = {"study": "ross2021", "statistic": "effect size", "experiment": 1, "masking": "none"}
     row |= {"model": "lxmert", "level": "word", "images": "with", "domain": "out of domain"}
-    row |= {"value": 1.0, "low": 0.8, "high": 1.2, "p_value": 0.9, "p_low": 0.9, "p_high": 0.9}
+    row |= {"value": 1.0, "low": np.nan, "high": np.nan, "share": 1.0}
+    row |= {"p_value": 0.9, "p_low": 0.9, "p_high": 0.9}
     row |= {f"p_{end}_paper": 0.01 for end in ("value", "low", "high")}
+    d = changed.get("value", 1.0)
+    row |= {"low_pictures": d, "high_pictures": d}
     return pandas.DataFrame([row | {"test": test} | changed for test in tests])
 
 
@@ -73,7 +78,7 @@ MODELS |= {"VL-BERT": "vl-bert"}
 MASKS = {"T": "words", "I": "persons"}
 
 
-def scores_as_printed(half=0.3, variant="released"):
+def scores_as_printed(half=0.0, variant="released", share=1.0):
     """Scores whose numbers are those of Tables 3 to 6, with wide intervals over words."""
     printed = pandas.concat([published.table("ross2021", number) for number in (3, 4, 5, 6)])
     printed = printed.dropna(subset="effect_size")
@@ -89,14 +94,15 @@ def scores_as_printed(half=0.3, variant="released"):
             "masking": masking.fillna("none"),
             "domain": np.where(printed["source"] == "google", "out of domain", "in domain"),
             **{"value": d, "low": d - 1, "high": d + 1},
-            **{"low_pictures": d - half, "high_pictures": d + half},
-            **{"images": "with", "variant": variant, "p_value": 0.9, "p_value_paper": 0.01},
+            **{"low_pictures": d - half, "high_pictures": d + half, "share": share},
+            **{"images": "with", "variant": variant, "p_value": 0.9},
+            **{"p_value_paper": 0.01},
         }
     )
 
 
-def all_there(share=1.0):
-    return {"ross2021_images": published.table("ross2021", 1).assign(share=share)}
+def all_there():
+    return {"ross2021_images": published.table("ross2021", 1)}
 
 
 def test_a_run_that_is_the_papers_to_the_last_digit_meets_every_effect_size():
@@ -112,19 +118,55 @@ def test_a_run_that_is_the_papers_to_the_last_digit_meets_every_effect_size():
 
 
 def test_what_a_rerun_could_change_are_the_pictures_that_it_lacks():
-    """Intervals are those over pictures, .3 either way, and shrink as sqrt(1 - share)."""
-    reach = {}
-    for share in (0.99, 0.5, 0):
-        tables = tables_of_run("ross2021", scores_as_printed(0.3), all_there(share))
-        rows = tables["ross2021_effect_sizes"]
-        reach[share] = (rows["high"] - rows["effect_size"]).to_numpy()
-    assert reach[0] == pytest.approx(reach[0][0])
-    assert 0.25 < reach[0][0] <= 0.3 + 1e-12
-    for share in (0.99, 0.5):
-        assert reach[share] == pytest.approx(reach[0] * np.sqrt(1 - share))
-    found = reproduction.compare(scores_as_printed(0.3), "ross2021", all_there(0.99))
+    """The scores' intervals over pictures, at 90% in place of 95%: normal quantiles."""
+    rows = scores_as_printed(0.3)
+    moved = rows.assign(low_pictures=rows["low_pictures"] + 0.2)  # its middle is .1 higher
+    for scores, middle, half in ((rows, 0.0, 0.3), (moved, 0.1, 0.2)):
+        table = tables_of_run("ross2021", scores, all_there())["ross2021_effect_sizes"]
+        reach = half * 1.645 / 1.96
+        low, high = (table[end] - table["effect_size"] for end in ("low", "high"))
+        assert low.tolist() == pytest.approx([middle - reach] * len(table))
+        assert high.tolist() == pytest.approx([middle + reach] * len(table))
+
+
+def test_without_intervals_over_pictures_nothing_is_judged():
+    """Those over words, which are the paper's, do not stand in for them."""
+    rows = scores_as_printed().drop(columns=["low_pictures", "high_pictures"])
+    found = reproduction.compare(rows, "ross2021", all_there())
     of_tables = found[found["id"].str.contains("table[3-6]")]
-    assert set(of_tables["verdict"]) == {"met"}
+    assert set(of_tables["verdict"]) == {"cannot be said"}
+    assert of_tables["reason"].str.startswith("the run has no interval: ").all()
+
+
+@pytest.mark.parametrize("paper", ["ross2021", "hamidieh2023", "zhou2022"])
+def test_what_a_run_lacks_is_named_and_nothing_is_judged_by_default(paper):
+    """A run without one of its tables; and scores without one of their columns."""
+    scores, counts = decidable.equal_run(paper)
+    whole = reproduction.compare(scores, paper, counts).set_index("id")
+    number, kept = {
+        "ross2021": ("5", "masking == 'none' or domain == 'in domain'"),
+        "hamidieh2023": ("4", "level == 'race' or bias_type != 'Occupation'"),
+        "zhou2022": ("4", "test == 'overall'"),
+    }[paper]
+    some = reproduction.compare(scores.query(kept), paper, counts).set_index("id")
+    gone = some.index.str.startswith(f"{paper}/table{number}/")
+    numbers = some[gone & some["margin"].gt(0) & ~some.index.str.endswith("/list")]
+    assert len(numbers) >= 14
+    assert set(numbers["verdict"]) == {"not run"}
+    assert numbers["reason"].str.match(f"the run has no number of Table {number}(:|$)").all()
+    same = whole.index[~gone & ~whole.index.str.contains("claim|table1/|table7/")]
+    assert some.loc[same, "verdict"].equals(whole.loc[same, "verdict"])
+    claims = some[some.index.str.contains("/claim/")]
+    lost = {"ross2021": "8 34 37 38", "hamidieh2023": "", "zhou2022": "2"}[paper].split()
+    assert set(claims.index[claims["verdict"] == "not run"]) == {
+        f"{paper}/claim/{each}" for each in lost
+    }
+    assert claims["reason"].ne("").all()
+    for column in scores:
+        with contextlib.suppress(InputError):
+            found = reproduction.compare(scores.drop(columns=column), paper, counts)
+            judged = found.set_index("id")["verdict"]
+            assert (judged.isin(["not run", "cannot be said"]) | (judged == whole["verdict"])).all()
 
 
 def test_of_our_variant_are_the_counts_too_in_which_one_of_its_rows_is():
@@ -156,27 +198,23 @@ def test_what_has_no_printed_table_is_kept_beside():
     assert found.loc["ross2021/claim/37", "verdict"] == "met"
     assert found.loc["ross2021/claim/38", "verdict"] == "not met"  # 26 of 26, not 12%
     assert found.loc["ross2021/claim/34", "verdict"] == "not run"
-    some = reproduction.compare(pandas.concat(parts), "ross2021", all_there(0.5)).set_index("id")
+    dead = pandas.concat(parts).assign(share=0.5)
+    dead = dead.assign(low_pictures=dead["value"] - 0.1, high_pictures=dead["value"] + 0.1)
+    some = reproduction.compare(dead, "ross2021", all_there()).set_index("id")
     assert some.loc["ross2021/claim/37", "verdict"] == "cannot be said"
     assert some.loc["ross2021/claim/38", "verdict"] == "cannot be said"
 
 
-def test_an_interval_shrinks_with_the_share_of_pictures_that_are_there():
-    """Closed form: a sample of a share f of a finite population, sqrt(1 - f); 90% in place of 95%.
-
-    Normal quantiles: 1.645 and 1.96.
-    """
+def test_files_that_list_other_pictures_than_table_1_give_no_interval():
+    """One picture less, or a test that is not counted: what is missing is not known."""
     images = published.table("ross2021", 1).query("source == 'google'")
-    half = images.assign(images=images["images"] // 2)
-    tables = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": half})
-    row = tables["ross2021_effect_sizes"].query("test == 'C3'").iloc[0]
-    assert row["high"] - 1.0 == pytest.approx(0.2 * 1.645 / 1.96 * np.sqrt(0.5), abs=1e-12)
-    whole = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": images})
-    row = whole["ross2021_effect_sizes"].iloc[0]
-    assert (row["low"], row["high"]) == (1.0, 1.0)
-    for unknown in ({}, {"ross2021_images": images[images["test"] != "C6"]}):
-        rows = tables_of_run("ross2021", grounded_scores(), unknown)["ross2021_effect_sizes"]
-        assert rows.set_index("test")["low"]["C6"] == pytest.approx(1 - 0.2 * 1.645 / 1.96)
+    fewer = images.assign(images=images["images"] - (images["test"] == "C6"))
+    for counts in (fewer, images[images["test"] != "C6"]):
+        tables = tables_of_run("ross2021", grounded_scores(), {"ross2021_images": counts})
+        rows = tables["ross2021_effect_sizes"].set_index("test")
+        assert rows.loc["C6", ["low", "high", "share"]].isna().all()
+        others = rows.drop("C6")[["low", "high", "share"]]
+        assert set(others.to_numpy().ravel()) == {1.0}
 
 
 def test_sizes_of_categories_are_those_that_the_scores_fit():

@@ -344,13 +344,23 @@ def one_by_one(sets, experiment, counts, signs):
     return size / spread([*x[0], *x[1], *y[0], *y[1]])
 
 
-@pytest.mark.parametrize("experiment", [1, 2, 3])
-def test_the_interval_over_pictures_is_that_of_draws_in_plain_loops(experiment):
-    """Of n pictures of a word n - 1 are dealt, each for n / (n - 1): Rao and Wu (1988)."""
-    sets = of_pictures(np.random.default_rng(1), n=3)
+UNEVEN = {"X": 0.5, "Y": 1.0, "Ax": 0.25, "Ay": 0.8, "Bx": 1.0, "By": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("experiment", "shares"), [(1, {}), (2, {}), (3, {}), (1, UNEVEN), (2, UNEVEN)]
+)
+def test_the_interval_over_pictures_is_that_of_draws_in_plain_loops(experiment, shares):
+    """Of n pictures of a set n - 1 are dealt, each for n / (n - 1): Rao and Wu (1988).
+
+    Where a share f of a set is left, each picture stands for 1 / f of them, and what is dealt
+    deviates by the square root of 1 - f.
+    """
+    sets = replace(of_pictures(np.random.default_rng(1), n=3), shares=shares)
     row = study.score(sets, experiment, 4000, p_values=False, resample="pictures")
     rng, values = np.random.default_rng(2), []
-    once = dict.fromkeys({each for name in study.SETS for each in sets.images[name]}, 1)
+    groups = {name: sorted(set(sets.images[name])) for name in study.SETS}
+    once = {each: 1 / shares.get(name, 1) for name, own in groups.items() for each in own}
     result = sets.grounded(3)
     signs = np.sign(
         [
@@ -359,19 +369,20 @@ def test_the_interval_over_pictures_is_that_of_draws_in_plain_loops(experiment):
         ]
     )
     d = one_by_one(sets, experiment, once, signs)
-    groups = {}
-    for name in study.SETS:
-        for picture, word in zip(sets.images[name], sets.words[name], strict=True):
-            groups.setdefault((name, word), set()).add(picture)
     for _ in range(400):
         counts = {}
-        for pictures in groups.values():
-            names, n = sorted(pictures), len(pictures)
+        for name, names in groups.items():
+            n, left = len(names), np.sqrt(1 - shares.get(name, 0))
             dealt = [names[rng.integers(n)] for _ in range(n - 1)]
-            counts |= {each: dealt.count(each) * n / (n - 1) for each in names}
+            counts |= {
+                each: once[each] * (1 + left * (dealt.count(each) * n / (n - 1) - 1))
+                for each in names
+            }
         values.append(one_by_one(sets, experiment, counts, signs))
-    assert row["value"] == pytest.approx(d, abs=1e-12)
-    quantile = stats.t.ppf(0.975, len(once) - len(groups))
+    plain = one_by_one(sets, experiment, dict.fromkeys(once, 1), signs)
+    assert row["value"] == pytest.approx(plain, abs=1e-12)
+    missing = [names for name, names in groups.items() if shares.get(name, 0) < 1]
+    quantile = stats.t.ppf(0.975, sum(map(len, missing)) - len(missing))
     reach = quantile * np.std(values, ddof=1)
     if experiment < 3:  # Fisher's, for a number of limited range
         limit = np.sqrt((36 - 1) * 36 / 18**2)
@@ -401,59 +412,49 @@ def test_intervals_over_pictures_hold_the_number_of_ever_more_pictures(experimen
 
 @pytest.mark.parametrize("experiment", [1, 2])
 def test_an_interval_on_some_of_the_pictures_holds_the_number_of_all_of_them(experiment):
-    """Of ten pictures a word six are there, and the interval shrinks by sqrt(1 - .6)."""
+    """Of ten pictures a word six are there, of Ax four; what they are of is drawn at random."""
     whole = of_pictures(np.random.default_rng(4), n=10, texts=1)
     of_all = study.defined_result(whole, experiment).effect_size
     rng, rows = np.random.default_rng(5), []
+    shares = dict.fromkeys(study.SETS, 0.6) | {"Ax": 0.4}
     for seed in range(200):
         kept = {
-            name: np.concatenate(
-                [rng.permutation(np.flatnonzero(words == word))[:6] for word in np.unique(words)]
-            )
+            name: rng.permutation(len(words))[: round(shares[name] * len(words))]
             for name, words in whole.words.items()
         }
         parts = [
             {name: each[kept[name]] for name, each in column.items()}
             for column in (whole.embeddings, whole.words, whole.images)
         ]
-        some = study.EmbeddedSets("test", "word", "none", *parts)
+        some = study.EmbeddedSets("test", "word", "none", *parts, shares)
         rows.append(study.score(some, experiment, 200, seed, False, resample="pictures"))
     found = pandas.DataFrame(rows)
-    low, high = (
-        found["value"] + np.sqrt(1 - 0.6) * (found[f"{end}_pictures"] - found["value"])
-        for end in ("low", "high")
-    )
-    held = ((low <= of_all) & (of_all <= high)).sum()
+    held = ((found["low_pictures"] <= of_all) & (of_all <= found["high_pictures"])).sum()
     assert stats.binom.ppf(1e-4, 200, 0.93) <= held < 200
 
 
-def test_a_set_in_which_every_word_has_one_picture_has_no_interval_over_pictures():
+def test_a_set_with_one_picture_left_has_no_interval_and_a_whole_test_has_one_of_no_width():
     sets = of_pictures(np.random.default_rng(1))
-    one = {name: np.array([f"{name}{word}" for word in sets.words[name]]) for name in ("Ay", "Bx")}
-    row = study.score(
-        replace(sets, images=sets.images | one), 2, 50, p_values=False, resample="pictures"
-    )
-    assert np.isnan([row["low_pictures"], row["high_pictures"]]).all()
-    assert row["no_interval"] == "one picture a word in Ay, Bx"
+    one = {name: np.full(len(sets.words[name]), name) for name in ("Ay", "Bx")}
+    sets, settings = replace(sets, images=sets.images | one), {"resample": "pictures"}
+    row = study.score(sets, 2, 50, p_values=False, **settings)
+    assert np.isnan([row["low_pictures"], row["high_pictures"], row["share"]]).all()
+    assert row["no_interval"] == "one picture in Ay, Bx"
+    whole = replace(sets, shares=dict.fromkeys(study.SETS, 1.0))
+    row = study.score(whole, 2, 50, p_values=False, **settings)
+    ends = [row["low_pictures"], row["high_pictures"]]
+    assert (ends, row["share"]) == (pytest.approx([row["value"]] * 2, abs=1e-12), 1)
     with pytest.raises(KeyError, match="kind of resamples"):
         study.score(sets, 2, 50, resample="texts")
 
 
-def test_words_with_one_picture_are_drawn_with_another_of_their_set():
-    words = ["a", "a", "b", "b", "c", "d", "e"]
-    sets = {name: np.array([f"{name} {word}" for word in words]) for name in study.SETS}
+def test_a_picture_in_several_sets_counts_to_the_first():
     pictures = {name: np.array([f"{name}{at}" for at in range(7)]) for name in study.SETS}
     pictures["Ay"][:], pictures["By"][:6] = pictures["Ax"], pictures["Bx"][:6]
-    embedded = study.EmbeddedSets("C8", "word", "none", {}, sets, pictures)
-    owners, strata, alone = study._pictures(embedded)
-    assert alone == ["By"]  # its one picture that is in no other set
-    assert strata[:7] == ["X\x1fX a"] * 2 + ["X\x1fX b"] * 2 + ["X"] * 3
+    owners, strata = study._pictures(study.EmbeddedSets("C8", "word", "none", {}, {}, pictures))
+    n = {name: strata.count(name) for name in study.SETS}
+    assert n == {"X": 7, "Y": 7, "Ax": 7, "Ay": 0, "Bx": 7, "By": 1}
     assert owners["Ax"].tolist() == owners["Ay"].tolist() == list(range(14, 21))
-    shorter = {name: each[:5] for name, each in sets.items()}
-    own = {name: np.array([f"{name}{at}" for at in range(5)]) for name in study.SETS}
-    _, strata, alone = study._pictures(study.EmbeddedSets("C6", "word", "none", {}, shorter, own))
-    assert strata[:5] == ["X\x1fX a"] * 2 + ["X\x1fX b"] * 2 + ["X\x1fX a"]
-    assert alone == []
 
 
 def test_run_names_model_revision_masking_and_images(store):
@@ -592,6 +593,11 @@ def test_missing_images_stop_the_study_unless_it_is_told_to_go_on(in_paper):
     assert left.loc["X", ["source", "test", "n_images", "share", "run"]].tolist() == [
         "google", "C6", 4, 0.75, "word",
     ]  # fmt: skip
+    [lacking] = every["lxmert"]
+    assert lacking.shares == dict.fromkeys(study.SETS, 1) | {"X": 0.75}
+    hashed = {"lxmert": ByHash("lxmert")}
+    scores = study.run_each(hashed, every, [1], n_bootstrap=0, p_values=False)
+    assert scores["share"].tolist() == [0.75]
 
 
 def second_test(released, name="weat8", **changes):
@@ -704,9 +710,10 @@ def test_no_person_is_hidden_from_visualbert_as_in_the_paper(in_paper):
         ["lxmert", "words", "word"],
         ["lxmert", "persons", "word"],
     ]
-    # Two words a set of targets have two pictures each, those of attributes one.
-    assert set(masked["no_interval"]) == {"one picture a word in Ax, Ay, Bx, By"}
-    assert masked["low_pictures"].isna().all()
+    # Nothing is missing that the test lists.
+    assert set(masked["share"]) == {1}
+    for end in ("low_pictures", "high_pictures"):
+        assert masked[end].tolist() == pytest.approx(masked["value"].tolist(), abs=1e-12)
     assert study.run_each({"visualbert": hashed["visualbert"]}, every, [2], ["persons"]).empty
 
 

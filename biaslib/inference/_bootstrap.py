@@ -193,15 +193,18 @@ def stratified_bootstrap(
     n_resamples: int = 2_000,
     rng: np.random.Generator | int | None = None,
     limit: float | None = None,
+    share: ArrayLike = 0.0,
 ) -> Interval:
     r"""Return an interval at 95% of a statistic of units that are drawn anew within strata.
 
     All strata are drawn at once. Of the :math:`n_h` units of a stratum :math:`n_h - 1` are drawn
     with replacement, and one that was drawn k times counts :math:`k n_h / (n_h - 1)` times. For a
     linear statistic the variance over resamples is then on average that of a stratified sample,
-    however few units the strata have (Rao and Wu 1988). The interval is that of Student, with as
-    many degrees of freedom as there are units beyond one a stratum; with ``limit`` that of Fisher,
-    as in :func:`bootstrap`.
+    however few units the strata have. Of a stratum that is the share :math:`f_h` of a finite
+    population, the weights' deviations from 1 are multiplied by :math:`\sqrt{1 - f_h}`, so that the
+    interval is about the number of the whole population (Rao and Wu 1988). The interval is that of
+    Student, with as many degrees of freedom as there are units beyond one a stratum, without those
+    of a whole population; with ``limit`` that of Fisher, as in :func:`bootstrap`.
 
     Parameters
     ----------
@@ -211,11 +214,14 @@ def stratified_bootstrap(
         The stratum of each of n units. A stratum of a single unit is held as it is.
     n_resamples, rng, limit
         As of :func:`bootstrap`.
+    share
+        Of the population of each unit's stratum, the share that is at hand: a number, or (n,).
 
     Returns
     -------
     Interval
-        ``values`` is (n_resamples,). Without bounds (NaN) where no stratum has two units.
+        ``values`` is (n_resamples,). Without bounds (NaN) where no stratum has two units; of whole
+        populations it has no width.
 
     Raises
     ------
@@ -235,9 +241,18 @@ def stratified_bootstrap(
     codes, _ = label_codes(strata, "strata")
     n_resamples, rng = whole_number(n_resamples, "n_resamples", 2), generator(rng)
     limit = None if limit is None else real_number(limit, "limit")
+    share = real_numbers(share, "share")
+    if share.shape not in ((), codes.shape) or ((share < 0) | (share > 1)).any():
+        raise refused("share", f"must be from 0 to 1: one, or one for each of {len(codes)} units")
     estimate = float(statistic(np.ones((len(codes), 1)))[0])
-    values = np.asarray(statistic(_drawn_within(codes, n_resamples, rng)), dtype=float)
-    freedom = len(codes) - len(np.unique(codes))
+    missing = np.broadcast_to(1.0 - share, codes.shape)
+    if not missing.any():
+        same = np.full(n_resamples, estimate)
+        return Interval(estimate, estimate, estimate, (len(codes),), same)
+    weights = 1.0 + np.sqrt(missing)[:, None] * (_drawn_within(codes, n_resamples, rng) - 1.0)
+    values = np.asarray(statistic(weights), dtype=float)
+    moved = codes[missing > 0]
+    freedom = len(moved) - len(np.unique(moved))
     error = np.nanstd(values, ddof=1) if freedom else np.nan
     quantile = stats.t.ppf(0.975, freedom) if freedom else np.nan
     if limit is None:

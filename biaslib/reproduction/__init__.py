@@ -9,7 +9,13 @@ world says of a measure, which is no evidence about any model.
 """
 
 from biaslib.reproduction._claims import ANSWERS, claims, limits
-from biaslib.reproduction._compare import VERDICTS, compare, judge_list, judge_number
+from biaslib.reproduction._compare import (
+    VERDICTS,
+    compare,
+    findings,
+    judge_list,
+    judge_number,
+)
 from biaslib.reproduction._printed import printed
 from biaslib.reproduction._records import (
     FORMAT,
@@ -30,6 +36,7 @@ __all__ = [
     "claims",
     "compare",
     "counts_of",
+    "findings",
     "judge_list",
     "judge_number",
     "limits",

@@ -46,12 +46,13 @@ def compare(
     side on which intervals lie (:func:`biaslib.published.stated`).
 
     Numbers that are all met can still be wrong as a table. So each table is looked at as a whole.
-    With our n numbers :math:`o_i`, the printed ones :math:`p_i`, and how far each may lie off and
-    be met, its margin and half of its interval, :math:`r_i = m_i + (h_i - l_i) / 2`, the mean of
+    With the middles of our n intervals :math:`o_i`, the printed numbers :math:`p_i`, and how far
+    each may lie off and be met, :math:`r_i = m_i + (h_i - l_i) / 2`, the mean of
     :math:`(o_i - p_i) / r_i` and its standard deviation are to be at most .5, the latter .65 where
     numbers have intervals; and no model or group is to be nearer to the printed numbers of another
-    than to its own. What is found stands in ``attrs["checks"]`` and in the reason of each number of
-    the table that is met.
+    than to its own. Cells that a paper prints twice with different values are left out. What is
+    found stands in ``attrs["checks"]`` (:func:`findings`). Of a number or claim of such a table
+    nothing can be said that would be met otherwise; its reason says why. What is not met stays so.
 
     Parameters
     ----------
@@ -99,24 +100,45 @@ def compare_tables(
 ) -> pandas.DataFrame:
     """Return :func:`compare` of scores that have the form of the paper's tables already."""
     numbers = known[known["kind"] != "list"].rename(columns={"value": "printed_value"})
-    names = ["id", "place", "printed", "printed_value", "margin", "widest", "barrier", "of", "cell"]
+    names = ["id", "place", "printed", "printed_value", "margin", "widest", "barrier"]
+    names += ["of", "cell", "twice"]
     both = numbers[names].merge(_rows(tables, paper, lists=False), on="id", how="left")
     value, low, high = (both[name].astype(float) for name in ("value", "low", "high"))
-    # Percentiles of a bootstrap need not hold the value itself.
-    both = both.assign(low=low.mask(low > value, value), high=high.mask(high < value, value))
-    both = both.join(_judged(both))
     there = both[both["value"].notna()].groupby("place", sort=False)
     checks = {place: _check(rows) for place, rows in there}
-    told = [checks[place]["finding"] if place in checks else "" for place in both["place"]]
-    told = both["reason"] + [each and f"; {each}" for each in told]
-    both["reason"] = both["reason"].where(both["verdict"] != "met", told.str.removeprefix("; "))
-    lists = _of_lists(known[known["kind"] == "list"], _rows(tables, paper, lists=True))
-    claims = judged_headlines(paper, tables, scores)
-    claims = pandas.concat([claims, judged_stated(paper, scores)])
-    found = pandas.concat([part for part in (both, lists, claims) if len(part)])
+    # The number of all pictures may be expected elsewhere than where that of the run lies.
+    both = both.assign(low=low.mask(low > value, value), high=high.mask(high < value, value))
+    both = both.join(_judged(both))
+    parts = [
+        _held_back(both, checks),
+        _of_lists(known[known["kind"] == "list"], _rows(tables, paper, lists=True)),
+        _held_back(judged_headlines(paper, tables, scores), checks),
+        judged_stated(paper, scores),
+    ]
+    found = pandas.concat([part for part in parts if len(part)])
     found = found.reindex(columns=COLUMNS).reset_index(drop=True)
     found.attrs["checks"] = checks
     return found
+
+
+def findings(compared: pandas.DataFrame) -> list[str]:
+    """Return what :func:`compare` found of tables as a whole, a sentence a table."""
+    return [each["finding"] for each in compared.attrs["checks"].values() if each["finding"]]
+
+
+def _held_back(rows: pandas.DataFrame, checks: Mapping[str, Mapping]) -> pandas.DataFrame:
+    """Return rows of which none is met that is of a table with a finding."""
+    of_tables = [[checks.get(each, {}) for each in place.split(", ")] for place in rows["place"]]
+    told = [
+        "; ".join(filter(None, (each.get("finding") for each in checked))) for checked in of_tables
+    ]
+    told = pandas.Series(told, rows.index, dtype=str)
+    held = (rows["verdict"] == "met") & (told != "")
+    reasons = (rows["reason"] + "; " + told).str.removeprefix("; ")
+    return rows.assign(
+        verdict=rows["verdict"].mask(held, "cannot be said"),
+        reason=rows["reason"].mask(held, reasons),
+    )
 
 
 def _rows(tables: Tables, paper: str, lists: bool) -> pandas.DataFrame:
@@ -138,9 +160,11 @@ def _judged(both: pandas.DataFrame) -> pandas.DataFrame:
         f"its interval, {low:.3g} to {high:.3g}, is too wide"
         for low, high in zip(both["low"], both["high"], strict=True)
     ]
-    reasons = ["not in the run", "the run has no interval", wide]
+    nowhere = ~(~missing).groupby(both["place"]).transform("any")
+    of_table = "the run has no number of " + both["place"]
+    reasons = [of_table, "not in the run", "the run has no interval", wide]
     open_ = verdict == "cannot be said"
-    reason = pandas.Series(np.select([missing, none, open_], reasons, ""), both.index)
+    reason = pandas.Series(np.select([nowhere, missing, none, open_], reasons, ""), both.index)
     because = both["barrier"].map(lambda each: each and f": {each}")
     reason = reason.mask(reason != "", reason + because)
     ours = (both["variant"] == "paper") & ~missing
@@ -165,8 +189,11 @@ def _check(rows: pandas.DataFrame) -> dict[str, object]:
     found = [*_exchanged(rows)]
     # The imaginary models follow from formulas, whatever was run.
     measured = (rows["margin"] > 0) & rows["low"].notna() & rows["high"].notna()
-    measured = rows[measured & ~rows["id"].str.contains("/reference/")]
-    off = ((measured["value"] - measured["printed_value"]) / _room(measured)).astype(float)
+    measured = rows[
+        measured & ~rows["id"].str.contains("/reference/") & ~rows["twice"].astype(bool)
+    ]
+    expected = (measured["low"] + measured["high"]) / 2
+    off = ((expected - measured["printed_value"]) / _room(measured)).astype(float)
     n, offset = len(off), float(off.mean())
     spread = float(off.std(ddof=0))
     if n >= FEWEST and abs(offset) > MOST_OFF:

@@ -3,13 +3,19 @@
 Three more are sentences of Ross et al. about numbers of which the paper has no table.
 
 Each is a predicate on the run's tables that other tables fail: those of other models, groups or
-tests, and those of noise. An answer is True, False, or None where intervals leave it open.
+tests, and those of noise. An answer is True, False, or None where intervals leave it open. The
+printed tables of the same embeddings or picks are named beside: where the run's fail as a whole, as
+those of random weights do, a claim is not met.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
 import pandas
 
+from biaslib import published
+from biaslib.published import zhou2022
 from biaslib.reproduction._printed import data_of
 
 Tables = Mapping[str, pandas.DataFrame]
@@ -21,12 +27,11 @@ STAYS = 0.8
 LARGE = 0.5
 """From which C-ASC on, in standard deviations, a word is strongly tied to a group."""
 
-BEYOND_CHANCE = 0.8
-"""Spearman's correlation of six models that fewer than 5% of their orders exceed."""
+BEYOND_CHANCE = 13 / 15
+"""Share of the pairs of six models in one order that 3% of all orders reach."""
 
-
-ALIKE = 0.7
-"""Spearman's correlation from which on effects of words and of sentences are similar."""
+ALIKE = 0.75
+"""Share of pairs in one order from which on effects of words and of sentences are similar."""
 
 FIRST_FORM = {"ViLBERT": 0.42, "VisualBERT": 0.467}
 """The effect sizes that Ross et al. state of the first form of Experiment 3, in section 5."""
@@ -98,11 +103,57 @@ def most(share: float, parts: Iterable[bool | None]) -> bool | None:
     return None if sum(part is not False for part in known) >= least else False
 
 
+def moved(one: Span, other: Span) -> Span:
+    """Return between what the absolute difference of two numbers lies.
+
+    Examples
+    --------
+    >>> moved((1, 2), (4, 4.5)), moved((0, 2), (1, 3)), moved((1, 1), (3, 3))
+    ((2, 3.5), (0, 3), (2, 2))
+    """
+    ends = one[0] - other[1], one[1] - other[0]
+    return max(0, ends[0], -ends[1]), max(abs(each) for each in ends)
+
+
+def mean(parts: Sequence[Span]) -> Span:
+    """Return the means of the ends, which enclose the mean however the numbers go together."""
+    low, high = (sum(ends) / len(parts) for ends in zip(*parts, strict=True))
+    return low, high
+
+
+def in_one_order(one: Sequence[Span], other: Sequence[Span]) -> list[bool | None]:
+    """Return for each pair of items whether two lists of numbers have it in one order.
+
+    Examples
+    --------
+    >>> in_one_order([(1, 1), (2, 2), (5, 7)], [(3, 4), (3, 5), (0, 1)])
+    [None, False, False]
+    """
+    found = []
+    for a, b in itertools.combinations(range(len(one)), 2):
+        orders = above(one[a], one[b]), above(other[a], other[b])
+        found.append(None if None in orders else orders[0] == orders[1])
+    return found
+
+
+def counted(parts: Sequence[bool | None]) -> str:
+    """Return how many parts hold, and of how many intervals leave it open.
+
+    Examples
+    --------
+    >>> counted([True, True, False]), counted([True, None])
+    ('2 of 3', '1 of 2, 1 left open')
+    """
+    left = sum(part is None for part in parts)
+    open_ = f", {left} left open" if left else ""
+    return f"{sum(part is True for part in parts)} of {len(parts)}{open_}"
+
+
 def judged_headlines(paper: str, tables: Tables, scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Return *id*, *printed* (the quotation), *verdict* and *reason* of a paper's predicates."""
+    """Return *id*, *printed* (the quotation), *place*, *verdict* and *reason* of predicates."""
     claims = {each["id"]: each for each in data_of(paper)["claims"]}
     rows = []
-    for name, check in HEADLINES.items():
+    for name, (check, place) in HEADLINES.items():
         if not name.startswith(paper):
             continue
         try:
@@ -111,8 +162,9 @@ def judged_headlines(paper: str, tables: Tables, scores: pandas.DataFrame) -> pa
         except MissingError as error:
             verdict, reason = "not run", str(error)
         printed = claims[name]["quotations"][0]["quotation"]
-        rows.append({"id": name, "printed": printed, "verdict": verdict, "reason": reason})
-    return pandas.DataFrame(rows, columns=["id", "printed", "verdict", "reason"])
+        row = {"id": name, "printed": printed, "place": place}
+        rows.append(row | {"verdict": verdict, "reason": reason})
+    return pandas.DataFrame(rows, columns=["id", "printed", "place", "verdict", "reason"])
 
 
 # Ross, Katz and Barbu (2021)
@@ -135,20 +187,37 @@ def effects_stay(tables: Tables, scores: pandas.DataFrame):
     if len(large) < 10:
         raise MissingError("fewer than ten effects of 0.5 or more in the run")
     parts = [above(each, (0, 0)) for each in spans(second.loc[large], "effect_size")]
-    told = f"{sum(part is True for part in parts)} of {len(parts)} stay above 0"
-    return most(STAYS, parts), told
+    return most(STAYS, parts), f"stay above 0: {counted(parts)}"
 
 
 def words_dominate(tables: Tables, scores: pandas.DataFrame):
     """For some model hiding words moves d more than three times as far as hiding people does."""
-    sight = _effects(tables, 3)["effect_size"].unstack("level")
-    hidden = _effects(tables, 5)["effect_size"].unstack("level")
-    if not {"T", "I"} <= set(hidden) or "S" not in sight:
+    rows = pandas.concat([_effects(tables, 3), _effects(tables, 5)])
+    found = dict(zip(rows.index, spans(rows, "effect_size"), strict=True))
+    parts, told = [], []
+    for model in sorted(set(rows.index.get_level_values("model"))):
+        tests = [key[0] for key in found if key[1:] == ("S", model)]
+        away = {
+            mask: [
+                moved(found[test, mask, model], found[test, "S", model])
+                for test in tests
+                if (test, mask, model) in found
+            ]
+            for mask in "TI"
+        }
+        if all(away.values()):
+            words, people = mean(away["T"]), mean(away["I"])
+            parts.append(above(words, (3 * people[0], 3 * people[1])))
+            told.append(f"{model} {_ends(words)} and {_ends(people)}")
+    if not parts:
         raise MissingError("one of the masks, or sentences without one, are not in the run")
-    moved = hidden[["T", "I"]].sub(sight["S"], axis=0).abs().groupby("model").mean().dropna()
-    apart = moved[moved["T"] > 3 * moved["I"]]
-    pairs = [f"{name} {row['T']:.2f} and {row['I']:.2f}" for name, row in moved.iterrows()]
-    return bool(len(apart)), f"d moves without words and without people by: {'; '.join(pairs)}"
+    how = "d moves without words and without people by: "
+    return most(1 / len(parts), parts), how + "; ".join(told)
+
+
+def _ends(span: Span) -> str:
+    low, high = (f"{end:.2f}" for end in span)
+    return low if low == high else f"{low} to {high}"
 
 
 def words_like_sentences(tables: Tables, scores: pandas.DataFrame):
@@ -156,16 +225,18 @@ def words_like_sentences(tables: Tables, scores: pandas.DataFrame):
     wanted = {"masking": ["words", "persons"], "variant": ["paper"], "domain": ["out of domain"]}
     if not {*wanted, "level", "value"} <= set(scores):
         raise MissingError("no effect sizes with an input hidden in the run")
-    rows = scores[[*wanted]].isin(wanted).all(axis=1)
     keys = ["test", "model", "masking"]
-    wide = scores[rows].pivot_table(index=keys, columns="level", values="value")
-    both = wide.reindex(columns=["word", "sentence"]).dropna()
+    rows = scores[scores[[*wanted]].isin(wanted).all(axis=1) & scores["value"].notna()]
+    rows = rows.drop_duplicates([*keys, "level"])
+    ends = {end: rows.get(f"{end}_pictures", np.nan) for end in ("low", "high")}
+    rows = rows.assign(**ends).set_index(keys)
+    words, sentences = (rows[rows["level"] == level] for level in ("word", "sentence"))
+    both = words.index.intersection(sentences.index)
     if len(both) < 39:
         raise MissingError("fewer than 39 effects with an input hidden have both levels in the run")
-    one, two = both["word"], both["sentence"]
-    alike, apart = one.rank().corr(two.rank()), (one - two).abs().mean()
-    told = f"Spearman {alike:.2f} over {len(both)} effects, which differ by {apart:.2f} on average"
-    return bool(alike >= ALIKE), told
+    parts = in_one_order(*(spans(level.loc[both], "value") for level in (words, sentences)))
+    told = f"pairs of {len(both)} effects in one order: {counted(parts)}"
+    return most(ALIKE, parts), told
 
 
 def _first_form(tables: Tables) -> pandas.DataFrame:
@@ -181,9 +252,7 @@ def first_form_sizes(tables: Tables, scores: pandas.DataFrame):
     rows, parts, told = _first_form(tables), [], []
     for model, stated in FIRST_FORM.items():
         own = rows[rows["model"] == model]
-        # The mean of the ends encloses the mean, however the numbers of a model go together.
-        low, high = (sum(ends) / len(own) for ends in zip(*spans(own, "effect_size"), strict=True))
-        parts.append(near((low, high), stated, OFF))
+        parts.append(near(mean(spans(own, "effect_size")), stated, OFF))
         told.append(f"{model} {own['effect_size'].mean():.3f}, stated {stated}")
     how = "mean over tests and levels, of our effect size"
     return most(1, parts), f"{'; '.join(told)}: {how}"
@@ -235,9 +304,10 @@ def _nearest(words: Mapping[str, tuple[int, str]]):
 def _scores(tables: Tables, metric: str, number: int = 3) -> pandas.DataFrame:
     rows = tables.get("zhou2022_scores", pandas.DataFrame({"metric": [], "table": []}))
     rows = rows[(rows["metric"] == metric) & (rows["table"] == number)]
-    if rows.empty or rows["model"].nunique() != 6:
-        raise MissingError(f"{metric} of the six models is not in the run")
-    return rows
+    six = published.table("zhou2022", 2)["model"]
+    if missing := sorted(set(six) - set(rows.get("model", ()))):
+        raise MissingError(f"{metric} of {', '.join(missing)} is not in the run")
+    return rows[rows["model"].isin(six)]
 
 
 def _first(model: str, metrics: Mapping[str, int]):
@@ -257,42 +327,43 @@ def _first(model: str, metrics: Mapping[str, int]):
 
 
 def gender_first(tables: Tables, scores: pandas.DataFrame):
-    """Most models have their highest vlbs in gender."""
-    wide = _scores(tables, "vlbs", 4).pivot_table(index="model", columns="category", values="value")
-    if wide.shape[1] < 4:
-        raise MissingError("vlbs of the four categories is not in the run")
-    highest = wide.idxmax(axis=1) == "gender"
-    return bool(highest.sum() > 4), f"vlbs is highest in gender for {highest.sum()} of {len(wide)}"
+    """At least five of six models have their highest vlbs in gender."""
+    rows, parts = _scores(tables, "vlbs", 4), []
+    for model, own in rows.groupby("model"):
+        if missing := sorted(set(zhou2022.CATEGORIES) - set(own["category"])):
+            raise MissingError(f"vlbs of {model} in {', '.join(missing)} is not in the run")
+        [gender] = spans(own[own["category"] == "gender"], "value")
+        others = spans(own[own["category"] != "gender"], "value")
+        parts.append(most(1, [above(gender, each) for each in others]))
+    return most(5 / 6, parts), f"models whose vlbs is highest in gender: {counted(parts)}"
 
 
 def rise_together(tables: Tables, scores: pandas.DataFrame):
     """Over the models vlrs and vlbs rise together, beyond what chance would do."""
-    one, two = (_scores(tables, name).set_index("model")["value"] for name in ("vlrs", "vlbs"))
-    pearson, spearman = one.corr(two), one.rank().corr(two.rank())
-    told = f"Pearson {pearson:.2f}, Spearman {spearman:.2f} over {len(one)} models"
-    return bool(pearson > 0 and spearman > BEYOND_CHANCE), told
+    one, two = (_scores(tables, name).sort_values("model") for name in ("vlrs", "vlbs"))
+    parts = in_one_order(spans(one, "value"), spans(two, "value"))
+    return most(BEYOND_CHANCE, parts), f"pairs of models in one order: {counted(parts)}"
 
 
 Check = Callable[[Tables, pandas.DataFrame], tuple[bool | None, str]]
-HEADLINES: Mapping[str, Check] = {
-    "ross2021/claim/8": words_dominate,
-    "ross2021/claim/11": effects_stay,
-    "ross2021/claim/34": words_like_sentences,
-    "ross2021/claim/37": first_form_sizes,
-    "ross2021/claim/38": first_form_significant,
-    "hamidieh2023/claim/24": _nearest(
-        {"extremist": (14, "Middle Eastern"), "terrorist": (18, "Middle Eastern")}
-    ),
-    "hamidieh2023/claim/25": _nearest(
-        {"libertarian": (14, "White"), "conservative": (14, "White")}
-    ),
-    "hamidieh2023/claim/36": _nearest({"illiterate": (17, "Indian"), "unskilled": (17, "Indian")}),
-    "zhou2022/claim/2": gender_first,
-    "zhou2022/claim/6": rise_together,
-    "zhou2022/claim/19": _first("CLIP", {"vlrs": 1, "vlbs": 1}),
-    "zhou2022/claim/20": _first("FLAVA", {"vlrs": -1, "vlbs": -1}),
+OF_TYPES = {"extremist": (14, "Middle Eastern"), "terrorist": (18, "Middle Eastern")}
+OF_POLITICS = {"libertarian": (14, "White"), "conservative": (14, "White")}
+OF_ABILITY = {"illiterate": (17, "Indian"), "unskilled": (17, "Indian")}
+HEADLINES: Mapping[str, tuple[Check, str]] = {
+    "ross2021/claim/8": (words_dominate, "Table 3, Table 5"),
+    "ross2021/claim/11": (effects_stay, "Table 3, Table 4"),
+    "ross2021/claim/34": (words_like_sentences, "Table 5"),
+    "ross2021/claim/37": (first_form_sizes, "Table 4"),
+    "ross2021/claim/38": (first_form_significant, "Table 4"),
+    "hamidieh2023/claim/24": (_nearest(OF_TYPES), "Table 14, Table 18"),
+    "hamidieh2023/claim/25": (_nearest(OF_POLITICS), "Table 14"),
+    "hamidieh2023/claim/36": (_nearest(OF_ABILITY), "Table 17"),
+    "zhou2022/claim/2": (gender_first, "Table 4"),
+    "zhou2022/claim/6": (rise_together, "Table 3"),
+    "zhou2022/claim/19": (_first("CLIP", {"vlrs": 1, "vlbs": 1}), "Table 3"),
+    "zhou2022/claim/20": (_first("FLAVA", {"vlrs": -1, "vlbs": -1}), "Table 3"),
 }
-"""The predicates, by the ids of the claims.
+"""The predicates and the printed tables of the same run, by the ids of the claims.
 
 Four more (zhou2022/claim/12 and 22, hamidieh2023/claim/10 and 20) were written and left out after a
 look at what shuffled and noisy tables met."""

@@ -189,7 +189,8 @@ def printed(paper: str | None = None) -> pandas.DataFrame:
         *reason*, how far a run may lie off, and why; *widest*, the widest interval that decides;
         *measure*, as it is judged in the planted world; *barrier*, what can stand in the way of
         deciding it; *erratum*, the open questions about it; *words* of a list, each with its
-        number; *of* and *cell*, whose number it is, and what it is a number of.
+        number; *of* and *cell*, whose number it is, and what it is a number of; *twice*, whether
+        the paper prints the same cell with another value besides.
 
     Raises
     ------
@@ -219,5 +220,7 @@ def _of_family(family: Family, tables: Mapping[str, pandas.DataFrame]) -> pandas
         texts = [", ".join(words) for words in rows["value"]]
         return table.assign(words=rows["value"], printed=texts)
     texts = rows[family.printed] if family.printed else rows["value"].map("{:g}".format)
-    cells = rows[["cell", "of"]]
+    numbers = {"id", "table", "rank", "value", "cell", "of", family.column, family.printed}
+    same = rows.groupby([name for name in rows if name not in numbers], dropna=False)["value"]
+    cells = rows[["cell", "of"]].assign(twice=same.transform("nunique") > 1)
     return table.assign(value=rows["value"].astype(float), printed=texts.astype(str), **cells)

@@ -17,6 +17,7 @@ MODELS = {"visualbert": "VisualBERT", "vilbert": "ViLBERT", "lxmert": "LXMERT"}
 MODELS |= {"vl-bert": "VL-BERT"}
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 MASKS = {"words": "T", "persons": "I"}
+IN_DOMAIN = {"LXMERT": "coco", "VisualBERT": "coco"}
 SOURCES = {"out of domain": "google", "in domain": "pretraining"}
 NEEDED = {
     "ross2021": ("experiment", "masking", "p_value", "p_value_paper"),
@@ -34,10 +35,12 @@ def tables_of_run(
 ) -> Tables:
     """Return a run's scores in the form of a paper's printed tables.
 
-    Intervals are those of a re-run, at 90%: the 95% interval of sampling pictures or people, which
-    the scores have, times 1.645 / 1.96 and :math:`\\sqrt{1 - f}`, where f is the share of the
-    paper's pictures that the run had. A run of all of them is a census of the paper's sample, and
-    has no sampling error.
+    Intervals are those of a re-run, at 90%: where the number of all the paper's pictures or people
+    lies, by those that the run had. Study 1's scores have it at 95%
+    (:func:`biaslib.studies.study1_grounded.interval_of_pictures`), which is multiplied by 1.645 /
+    1.96. The others have the interval of sampling at 95%, which is multiplied by
+    :math:`\\sqrt{1 - f}` as well, where f is the share that the run had. A run of all of them is a
+    census of the paper's sample, and has no sampling error.
 
     Parameters
     ----------
@@ -90,6 +93,18 @@ def shrunk(rows: pandas.DataFrame, share: pandas.Series | float) -> pandas.DataF
     return rows.assign(low=low, high=high)
 
 
+def ninety(rows: pandas.DataFrame) -> pandas.DataFrame:
+    """Return rows with *low* and *high* of 90%, about the middle of their intervals over pictures.
+
+    The middle is where the number of all pictures is expected, which need not be that of the run.
+    """
+    low, high = (
+        rows.get(f"{end}_pictures", pandas.Series(np.nan, rows.index)) for end in ("low", "high")
+    )
+    middle, half = (low + high) / 2, NINETY * (high - low) / 2
+    return rows.assign(low=middle - half, high=middle + half)
+
+
 def _of_counts(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return a table of counts, each its own interval; shares have that of the binomial.
 
@@ -126,10 +141,9 @@ def _grounded(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]) 
         effect_size=rows["value"],
     )
     rows = rows.assign(table=np.where(rows["source"] == "google", rows["experiment"] + 2, 6))
-    if "low_pictures" in rows:
-        rows = rows.assign(low=rows["low_pictures"], high=rows["high_pictures"])
-    share = _share_of_images(rows, counts.get("ross2021_images"))
-    rows = shrunk(rows, share).assign(share=share)
+    other = _of_other_files(rows, counts.get("ross2021_images"))
+    rows = ninety(rows).assign(share=rows.get("share", np.nan))
+    rows.loc[other, ["low", "high", "share"]] = np.nan
     printed = rows[~first_form & ~of_words].reset_index(drop=True)
     first_form &= rows["source"] == "google"
     return {
@@ -151,23 +165,16 @@ def _as_published(rows: pandas.DataFrame) -> pandas.DataFrame:
     return rows[~(ours & published_too)]
 
 
-def _share_of_images(rows: pandas.DataFrame, ours: pandas.DataFrame | None) -> np.ndarray:
-    """Return which share of a test's printed number of images the run had: 0 if unknown.
-
-    Counts are of what the run's files list, and may tell which *share* of that was there.
-    """
+def _of_other_files(rows: pandas.DataFrame, ours: pandas.DataFrame | None) -> np.ndarray:
+    """Return whose files list another number of images than Table 1: what is missing is unknown."""
     if ours is None:
-        return np.zeros(len(rows))
+        return np.zeros(len(rows), dtype=bool)
     keys = ["source", "test"]
-    both = published.table("ross2021", 1).merge(ours, on=keys, suffixes=("", "_ours"))
-    share = both["images_ours"] / both["images"] * both.get("share", 1.0)
-    share = share.fillna(0.0).groupby([both[k] for k in keys]).min()
-    in_domain = {"LXMERT": "coco", "VisualBERT": "coco"}
-    places = [
-        "google" if row.source == "google" else in_domain.get(row.model, "conceptual_captions")
-        for row in rows.itertuples()
-    ]
-    return np.array([share.get(key, 0.0) for key in zip(places, rows["test"], strict=True)])
+    both = published.table("ross2021", 1).merge(ours, on=keys, how="left", suffixes=("", "_ours"))
+    same = both.loc[both["images"] == both["images_ours"], keys].itertuples(index=False, name=None)
+    in_domain = rows["model"].map(IN_DOMAIN).fillna("conceptual_captions")
+    places = in_domain.mask(rows["source"] == "google", "google")
+    return ~pandas.Series(list(zip(places, rows["test"], strict=True))).isin(set(same)).to_numpy()
 
 
 def _significant(rows: pandas.DataFrame) -> pandas.DataFrame:

@@ -9,7 +9,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ class GroundedStimuli:
 
     ``rows`` has one row a text with its image: *set* (one of the six), *text*, *word* and *image*,
     its place in ``images``, which several tests share. ``hidden`` are the words that Experiment 3
-    hides.
+    hides. ``listed`` has by set how many pictures the paper's files list; it is empty of others.
     """
 
     test: str
@@ -107,11 +107,21 @@ class GroundedStimuli:
     rows: pandas.DataFrame
     images: Pictures
     hidden: tuple[str, ...]
+    listed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Which share of its listed pictures each set has; empty where nothing is listed."""
+        there = self.rows.groupby("set")["image"].nunique()
+        return {name: float(there[name] / n) for name, n in self.listed.items()}
 
 
 @dataclass(frozen=True)
 class EmbeddedSets:
-    """The embeddings of a test's six sets, with the word and the image of every row."""
+    """The embeddings of a test's six sets, with the word and the image of every row.
+
+    ``shares`` are those of :attr:`GroundedStimuli.shares`.
+    """
 
     test: str
     level: str
@@ -119,6 +129,7 @@ class EmbeddedSets:
     embeddings: dict[str, np.ndarray]
     words: dict[str, np.ndarray]
     images: dict[str, np.ndarray]
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     def grounded(self, experiment: int, ddof: int = 1) -> GroundedResult:
         """Return one of the three experiments: see :func:`biaslib.metrics.grounded.grounded`."""
@@ -148,7 +159,9 @@ def tests() -> pandas.DataFrame:
 
 
 def image_stimuli(
-    sound: Iterable[tuple[GroundedTest, pandas.DataFrame]], levels: Sequence[str] = LEVELS
+    sound: Iterable[tuple[GroundedTest, pandas.DataFrame]],
+    levels: Sequence[str] = LEVELS,
+    listed: bool = False,
 ) -> list[GroundedStimuli]:
     """Return tests with images on this disk.
 
@@ -160,6 +173,8 @@ def image_stimuli(
     levels
         Which; a level that a test does not have is left out. ``contextual`` leaves out captions
         that carry none of the words.
+    listed
+        Whether the tests list the paper's pictures, of which those that are left are a share.
 
     Raises
     ------
@@ -170,26 +185,29 @@ def image_stimuli(
     paths = pandas.concat([pairs["path"] for _, pairs in sound]).map(str).unique()
     images, places = pictures(paths.tolist()), pandas.Series(range(len(paths)), index=paths)
     return [
-        _with_images(test, pairs, level, images, places)
+        _with_images(test, pairs, level, images, places, listed)
         for level in levels
         for test, pairs in sound
         if level in test.levels
     ]
 
 
-def _with_images(test, pairs, level, images, places) -> GroundedStimuli:
+def _with_images(test, pairs, level, images, places, listed) -> GroundedStimuli:
     if empty := ross2021.empty_sets(pairs, level):
         raise ValueError(
             f"the test {test.name} has no image left in {', '.join(empty)} at the level {level}; "
             "add images, or leave the test out"
         )
-    kept = pairs[pairs["word"] != ""] if level == "contextual" else pairs
+    kept, every = (
+        rows[rows["word"] != ""] if level == "contextual" else rows for rows in (pairs, test.pairs)
+    )
     # A caption without a word is a unit of its own: such captions share no word.
     word = kept["word"].where(kept["word"] != "", kept["caption"])
     rows = kept[["set"]].assign(word=word, text=kept["caption"])
     rows = rows.assign(image=places[kept["path"].map(str)].to_numpy()).reset_index(drop=True)
     name = ross2021.TESTS.get(test.name, test.name)
-    return GroundedStimuli(name, level, rows, images, test.contextual_words)
+    n_listed = every.groupby("set")["image"].nunique().to_dict() if listed else {}
+    return GroundedStimuli(name, level, rows, images, test.contextual_words, n_listed)
 
 
 class Inputs(dict):
@@ -298,7 +316,10 @@ def paper_inputs(
         none = f"{google} has no test with an image in each of its six sets"
         datasets.require_sound(checked.problems, f"{none}: it", advice=advice)
         raise datasets.DataError(f"{none}. {advice}")
-    every = {source: image_stimuli(sound) for source, sound in checked.sound.items()}
+    every = {
+        source: image_stimuli(sound, listed=not isinstance(source, Path))
+        for source, sound in checked.sound.items()
+    }
     shown, wrong = {}, []
     for name in MODELS:
         if sources[name] in every:
@@ -439,7 +460,7 @@ def _by_set(sets: GroundedStimuli, vectors: np.ndarray, masking: str) -> Embedde
     parts = [
         {name: column[own] for name, own in of_set.items()} for column in (vectors, words, images)
     ]
-    return EmbeddedSets(sets.test, sets.level, masking, *parts)
+    return EmbeddedSets(sets.test, sets.level, masking, *parts, sets.shares)
 
 
 # Scores
@@ -562,9 +583,9 @@ def score(
         Whether they are wanted.
     resample
         ``words``: other words could have been chosen, and the interval is in *low* and *high*. Or
-        ``pictures``: the words are those of the paper, and a rerun has other pictures of them; the
-        interval is in *low_pictures* and *high_pictures*
-        (:func:`biaslib.inference.stratified_bootstrap`).
+        ``pictures``: the words are those of the paper, of whose pictures some are left; the
+        interval, of where the number with all of them lies, is in *low_pictures* and
+        *high_pictures* (:func:`interval_of_pictures`).
 
     Returns
     -------
@@ -574,7 +595,8 @@ def score(
         *no_interval* (why they are NaN), *numerator* (what the effect size divides by the
         spread), *p_value* with *p_low*, *p_high*, which enclose it, and *p_method*; the same of
         *p_value_paper*; *p_value_images* (as *p_value*, with pictures as units; NaN where one is in
-        both target sets); *n* (target words), *n_texts*, *n_images* of the targets.
+        both target sets); *n* (target words), *n_texts*, *n_images* of the targets;
+        *share* (of the listed pictures, in the set that has least left; NaN where unknown).
 
     Raises
     ------
@@ -615,6 +637,7 @@ def described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, objec
         "n": sum(len(set(sets.words[name])) for name in "XY"),
         "n_texts": sum(len(sets.embeddings[name]) for name in "XY"),
         "n_images": sum(len(set(sets.images[name])) for name in "XY"),
+        "share": min(sets.shares.values(), default=np.nan),
         "seed": seed,
     }
 
@@ -815,56 +838,50 @@ def _interval_of_size(
 def interval_of_pictures(
     sets: EmbeddedSets, experiment: int, n_resamples: int, seed: int
 ) -> dict[str, object]:
-    """Return *low_pictures*, *high_pictures* and *no_interval*, why they are NaN.
+    r"""Return *low_pictures*, *high_pictures* and *no_interval*, why they are NaN.
 
     What could change a number in a rerun is pictures: the words are the paper's. The pictures of
-    each word and set are drawn anew among themselves, each with all its texts
-    (:func:`biaslib.inference.stratified_bootstrap`). A picture that stands in several sets counts
-    to the first. Words that have one picture in a set are drawn with one another, which makes the
-    interval somewhat too wide; of a set in which all words have one there is no interval.
-    Experiment 3's is that of the two shifts with the signs that they have, and ends at 0.
+    each set are drawn anew among themselves, each with all its texts. Those of a set of which the
+    share f is left count as 1 / f of what they are drawn, so that sets that are pooled keep their
+    sizes, and deviate by :math:`\sqrt{1 - f}` of that (Rao and Wu 1988,
+    :func:`biaslib.inference.stratified_bootstrap`): the interval is that of the number with all
+    pictures, and the number itself where none is missing. Where the shares are not known, it is
+    that of all pictures there could be.
+
+    A picture that stands in several sets counts to the first. Of a set with pictures missing that
+    has one left there is no interval. Experiment 3's is that of the two shifts with the signs that
+    they have, and ends at 0.
     """
-    owners, strata, alone = _pictures(sets)
-    if alone:
-        told = f"one picture a word in {', '.join(alone)}"
+    owners, strata = _pictures(sets)
+    share = np.array([sets.shares.get(name, 0.0) for name in strata])
+    counts = Counter(name for name, f in zip(strata, share, strict=True) if f < 1)
+    if alone := sorted(name for name, n in counts.items() if n == 1):
+        told = f"one picture in {', '.join(alone)}"
         return {"low_pictures": np.nan, "high_pictures": np.nan, "no_interval": told}
     scores = _scorer(sets, owners, len(strata))
     shifts, _ = _weighted_shifts(scores, owners, np.ones((len(strata), 1)))
     signs = np.sign(np.ravel(shifts))
+    stands_for = 1.0 / np.where(share > 0, share, 1.0)[:, None]
 
     def statistic(weights: np.ndarray) -> np.ndarray:
+        weights = stands_for * weights
         if experiment < 3:
             return _weighted_effect_size(scores, owners, weights, experiment)
         shifts, spread = _weighted_shifts(scores, owners, weights)
         return 0.5 * (signs @ shifts) / spread
 
     limit = _largest(sets) if experiment < 3 else None
-    found = inference.stratified_bootstrap(statistic, strata, n_resamples, seed, limit)
+    found = inference.stratified_bootstrap(statistic, strata, n_resamples, seed, limit, share)
     low = found.low if experiment < 3 else max(0.0, found.low)
     return {"low_pictures": low, "high_pictures": found.high, "no_interval": ""}
 
 
-def _pictures(sets: EmbeddedSets) -> tuple[dict[str, np.ndarray], list[str], list[str]]:
-    """Return the number of each row's picture, the stratum of each picture, and sets without any.
-
-    A stratum is a set with the words of a picture in it; the sets without strata are those of which
-    every word has one picture.
-    """
-    places: dict[Any, tuple[str, set]] = {}
+def _pictures(sets: EmbeddedSets) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Return the number of each row's picture, and the first set in which each picture stands."""
+    first: dict[Any, str] = {}
     for name in SETS:
-        for picture, word in zip(sets.images[name], sets.words[name], strict=True):
-            first, words = places.setdefault(picture, (name, set()))
-            if first == name:
-                words.add(word)
-    strata = [(name, *sorted(words)) for name, words in places.values()]
-    n = Counter(strata)
-    alone = {name for name, *_ in n if max(n[each] for each in n if each[0] == name) == 1}
-    strata = [each if n[each] > 1 else each[:1] for each in strata]
-    for name, *_ in [each for each, count in Counter(strata).items() if count == 1]:
-        others = [each for each in n if each[0] == name and n[each] > 1]
-        if others:
-            nearest = min(others, key=n.get)
-            strata = [nearest if each == (name,) else each for each in strata]
-    at = {picture: number for number, picture in enumerate(places)}
+        for picture in sets.images[name]:
+            first.setdefault(picture, name)
+    at = {picture: number for number, picture in enumerate(first)}
     owners = {name: np.array([at[each] for each in sets.images[name]]) for name in SETS}
-    return owners, ["\x1f".join(each) for each in strata], sorted(alone)
+    return owners, list(first.values())

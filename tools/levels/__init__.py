@@ -2,8 +2,9 @@
 
 Each module has ``rows(seed, runs)``, which returns one record a test and condition, with the keys
 of :data:`COLUMNS`: *of*, the function or test; *condition* and *n*, in words; *quantity* ("level",
-"power", "coverage" or "width ratio"); *nominal* and *observed*; *low* and *high*, the interval of
-Clopper and Pearson of the simulation itself; *runs*; *seed*.
+"power", "coverage" or "width ratio"; of a run beside a paper "met", "not met" or "found");
+*nominal* and *observed*; *low* and *high*, the interval of Clopper and Pearson of the simulation
+itself; *runs*; *seed*.
 """
 
 import csv
