@@ -63,6 +63,8 @@ MATHS = re.compile(r"(?m:^`{3}\{math\}[^`]*`{3}$)|\$\$[^$]+\$\$|\$[^$\n]+\$")
 SYMBOL = re.compile(r"(?<![\\A-Za-z])[A-Za-z]\b")
 BOUNDS = {"0", "1", "−1"}
 """Ends of scales, which need no source: no probability is above 1."""
+OF_ENDS = re.compile(r"^text:|(?:above|below|from|between) \{")
+"""Words for all pages that stand before ends of scales as well: above .05, above 0."""
 
 
 def source(page: str) -> str:
@@ -227,7 +229,7 @@ def known(page: str, text: str, values: dict, typed: list[str] = ()) -> SimpleNa
     for row in rows()["*"]:
         one = check(row, text, values)
         found.at |= one.at
-        found.others |= one.others if re.search("bound|%", row) else set()
+        found.others |= set() if OF_ENDS.search(row) else one.others
     for words in typed:
         found.wrong += [] if words in text else [f"no such words: {words!r}"]
         for match in re.finditer(re.escape(words), text):
