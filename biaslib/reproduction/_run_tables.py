@@ -37,7 +37,7 @@ def tables_of_run(
 
     Intervals are those of a re-run, at 90%: where the number of all the paper's pictures or people
     lies, by those that the run had. Study 1's scores have it at 95%
-    (:func:`biaslib.studies.study1_grounded.interval_of_pictures`), which is multiplied by 1.645 /
+    (:func:`biaslib.studies.study1_grounded.score`), which is multiplied by 1.645 /
     1.96. The others have the interval of sampling at 95%, which is multiplied by
     :math:`\\sqrt{1 - f}` as well, where f is the share that the run had. A run of all of them is a
     census of the paper's sample, and has no sampling error.

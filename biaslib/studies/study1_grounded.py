@@ -585,7 +585,7 @@ def score(
         ``words``: other words could have been chosen, and the interval is in *low* and *high*. Or
         ``pictures``: the words are those of the paper, of whose pictures some are left; the
         interval, of where the number with all of them lies, is in *low_pictures* and
-        *high_pictures* (:func:`interval_of_pictures`).
+        *high_pictures* (Rao and Wu 1988).
 
     Returns
     -------
