@@ -24,6 +24,7 @@ from biaslib.metrics import association, caption_association, caption_selection,
 from biaslib.models import detector as pictures
 from biaslib.models import vl_bert
 from biaslib.published import zhou2022
+from biaslib.reproduction import _compare
 from biaslib.studies import study2_masked, study3_clip_audit
 from companion import published_numbers
 from companion import study3_clip_audit as audit_plots
@@ -39,7 +40,7 @@ from plantedworld.studies.recorded import recorded
 from tools import decision_rule
 from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
 from tools.benchmarks import caption_association as sizes_of_casc
-from tools.levels import comparison
+from tools.levels import comparison, reruns
 
 
 def default(function, name):
