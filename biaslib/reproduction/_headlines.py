@@ -335,7 +335,8 @@ def gender_first(tables: Tables, scores: pandas.DataFrame):
         [gender] = spans(own[own["category"] == "gender"], "value")
         others = spans(own[own["category"] != "gender"], "value")
         parts.append(most(1, [above(gender, each) for each in others]))
-    return most(5 / 6, parts), f"models whose vlbs is highest in gender: {counted(parts)}"
+    told = f"models whose vlbs is highest in gender: {counted(parts)}; five of six for most, ours"
+    return most(5 / 6, parts), told
 
 
 def rise_together(tables: Tables, scores: pandas.DataFrame):
