@@ -2,7 +2,7 @@
 
 Each module has ``rows(seed, runs)``, which returns one record a test and condition, with the keys
 of :data:`COLUMNS`: *of*, the function or test; *condition* and *n*, in words; *quantity* ("level",
-"power", "coverage" or "width ratio"; of a run beside a paper "met", "not met" or "found");
+"power", "coverage"; of a run beside a paper "met", "not met" or "found");
 *nominal* and *observed*; *low* and *high*, the interval of Clopper and Pearson of the simulation
 itself; *runs*; *seed*.
 """
@@ -46,16 +46,6 @@ def coverage(of: str, condition: str, n: object, low, high, truth: float, seed: 
     """Return the record of 95% intervals of a statistic with this truth; NaN holds nothing."""
     held = (np.asarray(low) <= truth) & (truth <= np.asarray(high))
     return row(of, condition, n, "coverage", 0.95, held, seed)
-
-
-def width_ratio(of: str, condition: str, n: object, widths, percentiles, seed: int) -> dict:
-    """Return the record of mean width against that of a bootstrap's percentiles; 2 is wanted."""
-    widths, percentiles = np.asarray(widths), np.asarray(percentiles)
-    ratio = widths.mean() / percentiles.mean()
-    error = (widths - ratio * percentiles).std() / percentiles.mean() / np.sqrt(widths.size)
-    numbers = [round(float(each), 4) for each in (ratio, ratio - 2 * error, ratio + 2 * error)]
-    values = [of, condition, str(n), "width ratio", 2.0, *numbers, widths.size, seed]
-    return dict(zip(COLUMNS, values, strict=True))
 
 
 def write(found: list[dict], path: Path = TABLE) -> None:

@@ -10,7 +10,7 @@ import pandas
 from scipy import integrate, stats
 
 from biaslib.studies import study2_masked as study
-from tools.levels import coverage, width_ratio
+from tools.levels import coverage
 
 CENTRE, SPREAD, ABOVE, BASE = 0.3, 0.5, -4.0, -5.0
 RESAMPLES, AT_ONCE = 400, 250
@@ -25,7 +25,7 @@ def rows(seed: int, runs: int) -> list[dict]:
         sizes = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
         draws = [_answers(n, size, rng) for size in sizes]
         tables = [
-            study.scores(*each[:3], n_resamples=RESAMPLES, seed=at) for at, each in enumerate(draws)
+            study.scores(*each, n_resamples=RESAMPLES, seed=at) for at, each in enumerate(draws)
         ]
         scores = pandas.concat(tables).set_index(["level", "statistic"])
         for (level, statistic), truth in TRUTHS.items():
@@ -33,11 +33,6 @@ def rows(seed: int, runs: int) -> list[dict]:
             name, images = f"study 2, {statistic} of {level}", f"{n} images a gender"
             settings = (name, "skewed log probabilities", images)
             found.append(coverage(*settings, part["low"], part["high"], truth, seed))
-            if n == 6:
-                drawn = np.concatenate([_percentiles(*each[3:], rng)[level, statistic]
-                                        for each in draws])  # fmt: skip
-                widths = (part["high"] - part["low"]).to_numpy()
-                found.append(width_ratio(*settings, widths, drawn, seed))
     for n in (6, 25, 100):
         found += _far_apart(n, runs, np.random.default_rng([seed, n, 1]), seed)
     return found
@@ -78,10 +73,10 @@ TRUTHS = {
 
 
 def _answers(n: int, entities: int, rng):
-    """Return what :func:`study.scores` takes for entities of n images a gender, and the numbers."""
+    """Return what :func:`study.scores` takes for entities of n images a gender."""
     neutral = _skewed(rng, 2, entities, n) + ABOVE
     ratios = _skewed(rng, 2, 2, entities, n)  # agent, gender of the image
-    return *_asked(neutral, ratios), neutral, ratios
+    return _asked(neutral, ratios)
 
 
 def _asked(neutral, ratios):
@@ -107,20 +102,3 @@ def _asked(neutral, ratios):
     both = [table.assign(candidate=table["entity"]) for table in (asked, before)]
     entities_ = pandas.DataFrame({"entity": names, "set": "all", "stereotype": ""})
     return *both, entities_
-
-
-def _percentiles(neutral, ratios, rng) -> dict:
-    """Return widths of a bootstrap's percentile intervals, women's and men's images drawn anew."""
-    n = neutral.shape[-1]
-    women, men = (rng.multinomial(n, np.full(n, 1 / n), RESAMPLES).T for _ in range(2))
-    of_agents = [(of[0] @ women + of[1] @ men) / (2 * n) for of in ratios]
-    seen = [np.log(np.exp(log_p) @ drawn / n)
-            for log_p, drawn in zip(neutral, (women, men), strict=True)]  # fmt: skip
-    values = {
-        ("S_L", "S(f)"): of_agents[0],
-        ("S_L", "B"): of_agents[0] - of_agents[1],
-        ("S_V", "S(f)"): seen[0],
-        ("S_V", "B"): seen[0] - seen[1],
-    }
-    return {key: np.ptp(np.quantile(each, [0.025, 0.975], axis=1), axis=0)
-            for key, each in values.items()}  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from biaslib import inference
 from biaslib.studies.study3_clip_audit import c_asc_intervals, unit_means, welch_p_values
-from tools.levels import coverage, levels, width_ratio
+from tools.levels import coverage, levels
 
 RESAMPLES, BATCHES = 400, 8
 
@@ -99,7 +99,7 @@ def _top(n: int, k: int, runs: int, rng, seed: int) -> list[dict]:
     truths = {"share": shares.mean(), "entropy": _entropy(shares).mean()}
     found = []
     for statistic, truth in truths.items():
-        ends, drawn = [], []
+        ends = []
         for _ in range(BATCHES):
             ranking = np.argsort(-_scores(inside, 0.6, -(-runs // BATCHES), rng), axis=1)
             interval = inference.bootstrap_top_k(
@@ -107,16 +107,11 @@ def _top(n: int, k: int, runs: int, rng, seed: int) -> list[dict]:
             )
             first = (..., 0) if statistic == "share" else ...
             ends.append(np.stack([interval.low[first], interval.high[first]]))
-            drawn.append(
-                np.ptp(np.quantile(interval.values, [0.025, 0.975], axis=0), axis=0)[first]
-            )
         low, high = np.concatenate(ends, axis=1)[:, :runs]
         if np.isnan(low).all():
             continue  # refused
         of = ("bootstrap_top_k", statistic, f"{k} of {n}")
         found.append(coverage(*of, low, high, truth, seed))
-        if n == 400:
-            found.append(width_ratio(*of, high - low, np.concatenate(drawn)[:runs], seed))
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from biaslib import inference
 from biaslib.metrics.caption_selection import ivlas, selection_scores
 from biaslib.studies.study4_captions import mean_interval
-from tools.levels import coverage, width_ratio
+from tools.levels import coverage
 
 IMAGES, RESAMPLES = 4, 400
 NAMES = ("vlrs", "vlbs", "ivlas")
@@ -44,15 +44,12 @@ def _selection(n, condition, centre, runs, rng, seed) -> list[dict]:
             interval = inference.bootstrap_selection(
                 sets, triplets, name, n_resamples=RESAMPLES, rng=0
             )
-            drawn = np.ptp(np.quantile(interval.values, [0.025, 0.975]))
-            ends[name].append((interval.low, interval.high, drawn))
+            ends[name].append((interval.low, interval.high))
     found = []
     for name, each in ends.items():
-        low, high, drawn = np.array(each).T
+        low, high = np.array(each).T
         of = ("bootstrap_selection", f"{name}, {condition}", f"{n} triplets")
         found.append(coverage(*of, low, high, truths[name], seed))
-        if n == 80:
-            found.append(width_ratio(*of, high - low, drawn, seed))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Intervals of effect sizes and of means over words and people, and those of SciPy's kind."""
+"""Intervals of effect sizes, and of means over words and people."""
 
 import numpy as np
 
@@ -17,8 +17,6 @@ def rows(seed: int, runs: int) -> list[dict]:
     for sizes in ((5, 5), (10, 10), (6, 20)):
         found += [_differences(sizes, kind, runs, seed) for kind in ("normal", "exponential")]
     found.append(_portraits(runs, seed))
-    found += [_shares(n, p, runs, seed) for n, p in ((20, 0.1), (100, 0.3))]
-    found += [_correlations(rho, runs, seed) for rho in (0.0, 0.7)]
     return found
 
 
@@ -59,23 +57,3 @@ def _portraits(runs: int, seed: int) -> dict:
     n = "8 and 8 words, 40 people"
     condition = "no difference, words go together"
     return coverage("portrait_contrast", condition, n, *np.transpose(ends), 0.0, seed)
-
-
-def _shares(n: int, p: float, runs: int, seed: int) -> dict:
-    counts = np.random.default_rng([seed, n]).binomial(n, p, runs)
-    every = [inference.proportion_interval(k, n) for k in range(n + 1)]
-    ends = np.array([(each.low, each.high) for each in every])[counts].T
-    return coverage("proportion_interval", f"share of {p:g}", n, *ends, p, seed)
-
-
-def _correlations(rho: float, runs: int, seed: int, n: int = 10) -> dict:
-    rng = np.random.default_rng([seed, int(10 * rho)])
-    x, own = rng.normal(size=(2, runs, n))
-    ranks = [each.argsort(-1).argsort(-1) for each in (x, rho * x + np.sqrt(1 - rho**2) * own)]
-    x, y = (each - each.mean(-1, keepdims=True) for each in ranks)
-    found = (x * y).sum(-1) / np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
-    ends = np.transpose([inference.rank_correlation_interval(r, n) for r in found])
-    truth = 6 / np.pi * np.arcsin(rho / 2)
-    return coverage(
-        "rank_correlation_interval", f"correlation of {truth:.2f}, normal", n, *ends, truth, seed
-    )
