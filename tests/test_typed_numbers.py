@@ -252,7 +252,7 @@ COUNTED["hamidieh2023"] = COUNTED["ross2021"]
 FIRST = [
     ("pictures of the people named {} of {} results change sign", (moved()[2], moved()[0])),
     (
-        "test {} of {} are significant without these and {} with them",
+        "test {} of {} are significant with any pictures and {} with these",
         (significant(1), significant(1, "total"), significant(2)),
     ),
     (
@@ -470,6 +470,7 @@ TYPED = {
         ("half of vlrs, which is {} for CLIP", half_of_vlrs("CLIP")),
         ("and {} lies below.\n\nStudents say", (listed(beside_half("below")),)),
         ("between {} and {} per cent for FLAVA", stereotype_share("FLAVA")),
+        ("leads run from {} to {} points.", gender_ends()),
         ("had picked the stereotype, {} for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
         (
