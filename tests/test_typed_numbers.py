@@ -349,7 +349,7 @@ TYPED = {
         ),
     ],
     "notebooks/study3_clip_audit.ipynb": [
-        ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
+        ("Eastern lie {} standard deviations nearer", (casc(18, "terrorist", "Middle Eastern"),)),
         (
             "Indian faces, {}, *oriental* with East Asian ones, {}, and *jewish* with Middle "
             "Eastern ones, {}.",
@@ -359,9 +359,9 @@ TYPED = {
                 casc(13, "jewish", "Middle Eastern"),
             ),
         ),
-        ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
+        *(("go with women, {}, and", (casc(4, each, "Female"),)) for each in ("maid", "nurse")),
         ("with men, {}.", (casc(4, "miner", "Male"),)),
-        ("a pronoun, {}% have", (one("hamidieh2023", 1, "female", word="nurse"),)),
+        ("the training, {}% of those", (one("hamidieh2023", 1, "female", word="nurse"),)),
         ("*Extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
         ("labelled Indian get *illiterate*, {},", (casc(17, "illiterate", "Indian"),)),
         ("Hispanic *undocumented*, {}.", (casc(17, "undocumented", "Latino/Hispanic"),)),
