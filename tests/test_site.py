@@ -780,13 +780,15 @@ def test_first_pages_quote_how_often_random_attributes_are_significant(page, ass
     assert list(map(int, quoted)) == pytest.approx(measured, abs=1)
 
 
-def test_the_start_page_quotes_how_many_signs_by_race_are_found(site):
+def test_the_start_page_quotes_how_many_signs_are_found_at_all_levels(site):
     table = shown("notebooks/planted_study1_grounded", "Planted sign at dose 3, by level")
-    cells = table.loc[table["group"] == "race", "word"]
-    right, of = cells.str.extract(r"^(\d+) of (\d+)").astype(int).to_numpy().T
+    cells = table.set_index("group")[["word", "sentence", "contextual"]].stack()
+    found = cells.str.extract(r"^(\d+) of (\d+)").astype(int)
+    assert set(found[1]) == {20}
+    ends = found[0].groupby("group").agg(["min", "max"])
     text = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
-    said = f"in {right.min()} to {right.max()} cases of {of[0]}, where guessing gives {of[0] // 2}"
-    assert said in text
+    said = "by gender in {} to {} cases of 20, by race in {} to {}, where guessing gives 10"
+    assert said.format(*ends.loc["gender"], *ends.loc["race"]) in text
 
 
 def test_separate_clusters_of_targets_are_the_reason(association):

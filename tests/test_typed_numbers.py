@@ -4,8 +4,6 @@
 :mod:`support.typed` reads.
 """
 
-import math
-
 import pandas
 import pytest
 from support import typed, typed_values
@@ -175,6 +173,12 @@ def gender_leads(most=None):
     return ["none", "one", "two", "three", "four", "five", "six"][n]
 
 
+def gender_ends():
+    """The least and the largest lead of gender, where vlbs is highest there."""
+    leads = zhou2022.category_order().query("highest == 'gender'")["gender_lead"]
+    return f"{leads.min():.1f}", f"{leads.max():.1f}"
+
+
 def stereotype_share(model):
     """Least and largest share of stereotypes among meaningful picks, as the tables allow."""
     row = evidence.stereotype_share().set_index("model").loc[model]
@@ -206,16 +210,6 @@ def by_race(place):
 
 def conduct(group):
     return f"{cells('hamidieh2023', 12, 'casc', group=group).mean():.3f}"
-
-
-def coins(least, n):
-    """The probability that at least so many of n coins show one given side."""
-    return sum(math.comb(n, heads) for heads in range(least, n + 1)) / 2**n
-
-
-def once_in_more_than(probability):
-    """Of "more than once in five times", the word five."""
-    return ["", "one", "two", "three", "four", "five", "six"][math.floor(1 / probability) + 1]
 
 
 ALL = ("claims", "follows", "in part", "does not follow", "cannot be said")
@@ -251,8 +245,11 @@ COUNTED["hamidieh2023"] = COUNTED["ross2021"]
 """What the start page says of the claims."""
 
 FIRST = [
-    ("{} of {} tests", (significant(1), significant(1, "total"))),
-    ("{} with pictures of the", (significant(2),)),
+    ("pictures of the people named {} of {} results change sign", (moved()[2], moved()[0])),
+    (
+        "test {} of {} are significant with any pictures and {} with these",
+        (significant(1), significant(1, "total"), significant(2)),
+    ),
     (
         "*{}*, {} ({}), *{}*, {}, and *{}*, {} ({})",
         by_race(1) + by_race(2)[:2] + by_race(3),
@@ -266,7 +263,7 @@ TYPED = {
         ("*briefcase* {} where *purse*", (probability("briefcase", 1),)),
         ("gets {}, and", (probability("purse", 1),)),
         ("*purse* {} where", (probability("purse", 2),)),
-        ("*briefcase* gets {}. They", (probability("briefcase", 2),)),
+        ("*briefcase* gets {}. Whom", (probability("briefcase", 2),)),
         ("*{}* stands first, {} standard deviations nearer to faces labelled {}", by_race(0)),
         ("*maid* and *nurse*, {}, lie", (casc(4, "maid", "Female"),)),
         ("*maid* and *nurse*, {}, lie", (casc(4, "nurse", "Female"),)),
@@ -318,10 +315,9 @@ TYPED = {
             (probability("briefcase", 1), probability("purse", 1)),
         ),
         ("purse gets {} and briefcase {}.", (probability("purse", 2), probability("briefcase", 2))),
-        ("five of six things towards men: {}.", (masked.stated_entities("S_PT", "men"),)),
-        ("surer of {}, with a man", (masked.stated_entities("S_V", "women"),)),
-        ("with a man of {}.", (masked.stated_entities("S_V", "men"),)),
-        ("as unevenly more than once in {} times", (once_in_more_than(2 * coins(5, 6)),)),
+        ("five of six things towards men: {};", (masked.stated_entities("S_PT", "men"),)),
+        ("pictures of women favour {}, and", (masked.stated_entities("S_V", "women"),)),
+        ("pictures of men {}.", (masked.stated_entities("S_V", "men"),)),
         *claim_links(
             "what_holds_up.ipynb",
             "srinivasan2021",
@@ -333,8 +329,8 @@ TYPED = {
     ],
     "book/slides/study2_masked.md": [
         ("five of six things towards men: {}.", (masked.stated_entities("S_PT", "men"),)),
-        ("surer of {}, with a man", (masked.stated_entities("S_V", "women"),)),
-        ("with a man of {}.", (masked.stated_entities("S_V", "men"),)),
+        ("pictures of women favour {}, and", (masked.stated_entities("S_V", "women"),)),
+        ("pictures of men {}.", (masked.stated_entities("S_V", "men"),)),
         (
             "We checked {} claims of the paper against its own tables: {} follow in part, "
             "and of {} nothing can be said",
@@ -380,17 +376,20 @@ TYPED = {
         ("where the others have {:,}.", (sum(zhou2022.released_sizes().values()),)),
     ],
     "notebooks/study4_captions.ipynb": [
-        ("six models {} pictures that contradict", (against_a_stereotype(),)),
+        (
+            "six models {} (ViLT: {}) pictures that contradict",
+            (against_a_stereotype(), against_a_stereotype("ViLT")),
+        ),
         ("stereotype for {}% of these pictures", (vlbs("CLIP"),)),
         ("and FLAVA for {}%", (vlbs("FLAVA"),)),
         ("guesses picks it for {}%", (vlbs("RAM"),)),
         ("nonsense that is {}%, with FLAVA's {}%.", half_of_vlrs("CLIP", "FLAVA")),
-        ("a guess: its vlrs is {}", (vlrs("RAM"),)),
         ("{} lies below its mark", (listed(beside_half("below")),)),
         ("on the {} pictures of vlbs", (against_a_stereotype(),)),
         ("as on the {:,} of vlrs", (sum(zhou2022.released_sizes().values()),)),
         ("Half of vlrs is {:g} for the first and {:g} for", (100 / 2, 45 / 2)),
-        ("Gender stood out for {} of the six", (gender_leads(),)),
+        ("Gender is highest for {} of six, by {} to {} points", (gender_leads(), *gender_ends())),
+        ("models, by {} to {} points.", gender_ends()),
         *claim_links(
             "what_holds_up.ipynb",
             "zhou2022",
@@ -464,6 +463,7 @@ TYPED = {
         ("half of vlrs, which is {} for CLIP", half_of_vlrs("CLIP")),
         ("and {} lies below.\n\nStudents say", (listed(beside_half("below")),)),
         ("between {} and {} per cent for FLAVA", stereotype_share("FLAVA")),
+        ("leads run from {} to {} points.", gender_ends()),
         ("had picked the stereotype, {} for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
         (

@@ -28,6 +28,7 @@ from biaslib.reproduction import _compare
 from biaslib.studies import study2_masked, study3_clip_audit
 from companion import published_numbers
 from companion import study3_clip_audit as audit_plots
+from companion import study4_captions as caption_plots
 from companion import text_encoders as text_plots
 from companion.capstone import FLAWED
 from companion.what_is_measured import agreement, two_levels
@@ -83,6 +84,7 @@ def regions(model):
 
 STAMP = json.loads((typed.ROOT / "companion/data/language_stamp.json").read_text())
 language_bits = int(re.search(r"Q(\d)", STAMP["file"])[1])
+without_pictures = caption_plots.language_choices()["vlbs"].str.split().str[0].astype(float)
 
 
 p_ends = inference.proportion_interval(0, 9).low, inference.proportion_interval(9, 9).high
