@@ -59,14 +59,14 @@ def recoveries(verdicts: pandas.DataFrame) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        *measure*, *model*, *dose*; how many *targets* there are and how many are *reached*;
+        *measure*, *model*; how many *targets* there are and how many are *reached*;
         *recovers*, whether all are.
 
     Examples
     --------
     >>> int(recoveries(judged()["verdicts"])["recovers"].sum())
-    6
+    5
     """
-    each = verdicts.groupby(["measure", "model", "dose"], sort=False)["reached"]
+    each = verdicts.groupby(["measure", "model"], sort=False)["reached"]
     table = each.agg(targets="size", reached="sum").reset_index()
     return table.assign(recovers=table["targets"] == table["reached"])

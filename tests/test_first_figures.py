@@ -61,5 +61,7 @@ def test_study_3_draws_the_first_word_of_each_list_and_names_all_above_one(monke
     above = lists[lists["casc"] > 1]
     assert set(above["category"]) == {"Religion", "Portrayal in Media", "Criminal justice"}
     leaders = lists.sort_values("casc").drop_duplicates("category", keep="last")
+    assert axis.get_title(loc="left").startswith("By race, four words pass\n")
+    assert above["word"].nunique() == 4
     named = {each.get_text() for each in axis.texts} - set(lists["category"])
     assert named == {*leaders["word"], *above["word"]}

@@ -19,14 +19,14 @@ HIDDEN = {
     "planted_study2_masked": 2,
     "planted_study3_clip_audit": 3,
     "planted_study4_captions": 2,
-    "planted_world": 4,
+    "planted_world": 5,
     "published_numbers": 2,
-    "study1_grounded": 5,
+    "study1_grounded": 6,
     "study2_masked": 5,
     "study3_clip_audit": 5,
     "study4_captions": 4,
     "text_encoders": 4,
-    "what_holds_up": 2,
+    "what_holds_up": 3,
     "what_is_measured": 2,
 }
 """Cells that install the package, import, draw, end the page with a stamp, or check a solution."""

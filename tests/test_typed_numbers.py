@@ -53,11 +53,6 @@ def share(paper, *names):
     return tuple(answers(paper).get(name, 0) for name in names)
 
 
-def mean_size(experiment):
-    sizes = cells("ross2021", {1: 3, 2: 4}[experiment], "effect_size", source="google")
-    return f"{sizes.abs().mean():.2f}"
-
-
 def mean_effect(experiment, test=None):
     rows = published.table("ross2021", {1: 3, 2: 4}[experiment])
     return f"{rows[rows['test'] == (test or rows['test'])]['effect_size'].mean():.2f}"
@@ -297,18 +292,16 @@ TYPED = {
         ("takes no side does for {}% and {}%", half_of_vlrs("FLAVA", "CLIP")),
     ],
     "notebooks/study1_grounded.ipynb": [
-        ("{} of {} tests are significant. Chance", (significant(1), significant(1, "total"))),
-        ("own members {} tests are significant, though", (significant(2),)),
-        ("mean effect is {} against {},", (mean_effect(2), mean_effect(1))),
-        ("its mean size {} against {}.", (mean_size(2), mean_size(1))),
-        ("Of {} results {} move by more than 0.5, and {} change sign", moved()),
-        ("Hide the words, and {} of {} tests", hidden("T")),
-        ("({} on three models)", (hidden("T")[1] // 3,)),
-        ("hide the people, and {} are;", hidden("I")[:1]),
-        ("hide nothing, and {} or {} are", nothing_hidden()),
+        ("their test {} of {} are significant. Chance", (significant(1), significant(1, "total"))),
+        ("paper's test {} are significant then, though", (significant(2),)),
+        ("mean effect is {} against {}.", (mean_effect(2), mean_effect(1))),
+        ("own members {2} of {0} results change sign", moved()),
+        ("Of {1} tests, {2} in each of three models, {0} are", (*hidden("T"), hidden("T")[1] // 3)),
+        ("{} with people hidden,", hidden("I")[:1]),
+        ("{} or {} with nothing hidden", nothing_hidden()),
         *claim_links(HOLDS_UP, "ross2021", **JUDGED),
-        ("Results move by {} on average.", (mean_move(),)),
-        ("which this chapter follows, from {} to {}.", falls_far()),
+        ("Results move by {} on average;", (mean_move(),)),
+        ("which this chapter follows, falls from {} to {}.", falls_far()),
         ("{} effects than on Google's in Experiment 1, and {} ones in", in_domain()),
         ("none of its {} printed", (len(reproduction.printed("ross2021")),)),
         ("tests only, {} and {} images", (images("coco"), images("conceptual_captions"))),
@@ -345,7 +338,7 @@ TYPED = {
         ),
     ],
     "notebooks/study3_clip_audit.ipynb": [
-        ("their C-ASC is {}.", (casc(18, "terrorist", "Middle Eastern"),)),
+        ("Eastern lie {} standard deviations nearer", (casc(18, "terrorist", "Middle Eastern"),)),
         (
             "Indian faces, {}, *oriental* with East Asian ones, {}, and *jewish* with Middle "
             "Eastern ones, {}.",
@@ -355,9 +348,9 @@ TYPED = {
                 casc(13, "jewish", "Middle Eastern"),
             ),
         ),
-        ("goes with women, {}, and", (casc(4, "nurse", "Female"),)),
+        *(("go with women, {}, and", (casc(4, each, "Female"),)) for each in ("maid", "nurse")),
         ("with men, {}.", (casc(4, "miner", "Male"),)),
-        ("a pronoun, {}% have", (one("hamidieh2023", 1, "female", word="nurse"),)),
+        ("the training, {}% of those", (one("hamidieh2023", 1, "female", word="nurse"),)),
         ("*Extremist*, {}, goes", (casc(14, "extremist", "Middle Eastern"),)),
         ("labelled Indian get *illiterate*, {},", (casc(17, "illiterate", "Indian"),)),
         ("Hispanic *undocumented*, {}.", (casc(17, "undocumented", "Latino/Hispanic"),)),
@@ -424,7 +417,7 @@ TYPED = {
         ("and not {}. The paper", (against_a_stereotype(),)),
     ],
     "book/slides/study1_grounded.md": [
-        ("there is bias: {} of {} tests", (significant(1), significant(1, "total"))),
+        ("their test: {} of {} tests", (significant(1), significant(1, "total"))),
         ("hardly help: {} of {}", (significant(2), significant(2, "total"))),
         ("with words hidden {} of {}", hidden("T")),
         ("with people hidden {},", hidden("I")[:1]),
