@@ -88,6 +88,18 @@ def numbers_text(numbers: Sequence[Mapping[str, object]]) -> str:
     return minus_signs("; ".join(parts))
 
 
+def numbers_of(claim: str) -> dict[str, object]:
+    """Return the numbers behind the answer to a claim, by what they are.
+
+    Examples
+    --------
+    >>> numbers_of("ross2021/claim/5")["significant tests of Experiment 2"]
+    84
+    """
+    numbers = reproduction.claims().set_index("id").loc[claim, "numbers"]
+    return {each["what"]: each["value"] for each in numbers}
+
+
 HARMFUL = {("hamidieh2023", "follows"), ("hamidieh2023", "in part")}
 """Papers and answers whose folded claims quote harmful words: the line before them says so."""
 

@@ -175,6 +175,9 @@ def seen(page) -> list[str]:
     )
 
 
+HEADLINES = {name for name, each in CLAIMS.items() if each["headline"]}
+
+
 def of(paper: str, answer: str) -> set[str]:
     return {
         name for name, each in CLAIMS.items() if name.startswith(paper) and each["answer"] == answer
@@ -184,12 +187,13 @@ def of(paper: str, answer: str) -> set[str]:
 def test_an_address_chooses_a_group_and_a_card(page):
     page.goto(page.home + "#ross2021-follows")
     assert set(seen(page)) == of("ross2021", "follows")
-    assert page.inner_text("[role=status]") == f"{len(of('ross2021', 'follows'))} of 143 claims"
+    page.get_by_text(f"{len(of('ross2021', 'follows'))} of 143 claims", exact=True).wait_for()
     pressed = page.locator("button[aria-pressed=true]").all_inner_texts()
     assert pressed == ["Ross et al. 2021", "follows"]
     page.goto(page.home + "#hamidieh2023-claim-36")
     assert page.locator("#hamidieh2023-claim-36 dl").is_visible()
-    assert page.inner_text("[role=status]") == "143 of 143 claims"
+    folded = set(CLAIMS) - HEADLINES - of("hamidieh2023", CLAIMS["hamidieh2023-claim-36"]["answer"])
+    page.get_by_text(f"143 of 143 claims, {len(folded)} of them folded away").wait_for()
 
 
 def test_buttons_choose_with_the_keyboard_and_write_the_address(page):
@@ -209,6 +213,20 @@ def test_buttons_choose_with_the_keyboard_and_write_the_address(page):
 def test_a_group_with_harmful_words_stays_folded_until_its_line_is_opened(page):
     page.goto(page.home + "#hamidieh2023-follows")
     every = of("hamidieh2023", "follows")
-    assert set(seen(page)) == {name for name in every if CLAIMS[name]["headline"]}
+    assert set(seen(page)) == every & HEADLINES
+    folded = f"{len(every)} of 143 claims, {len(every - HEADLINES)} of them folded away"
+    assert page.inner_text("[role=status]") == folded
+    page.get_by_role("button", name="all four papers").click()
+    assert set(seen(page)) == of("", "follows") - (every - HEADLINES)
     page.locator("#hamidieh2023-follows ~ .claims-more > summary").click()
-    assert set(seen(page)) == every
+    assert set(seen(page)) == of("", "follows")
+    page.get_by_text(f"{len(of('', 'follows'))} of 143 claims", exact=True).wait_for()
+
+
+def test_on_paper_all_claims_are_open_but_those_behind_a_line_that_warns(page):
+    page.goto(page.home)
+    page.emulate_media(media="print")
+    warned = {each["id"] for each in PAGE.select("[data-harmful] .claim")}
+    assert set(seen(page)) == set(CLAIMS) - warned
+    closed = "e => e.filter(each => !each.checkVisibility()).map(each => each.parentElement.id)"
+    assert set(page.locator(".claim dl").evaluate_all(closed)) == warned

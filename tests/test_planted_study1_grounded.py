@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 from scipy import stats
+from support import typed
 
 from biaslib import inference, models, runtime
 from biaslib.display._text import p_text, signed
@@ -198,6 +199,26 @@ def test_a_picture_leaves_a_name_little_to_add_on_tone(tmp_path):
 
 
 # The chapter's tables
+
+
+@pytest.mark.slow
+def test_the_quiz_compares_the_medians_of_the_chapters_table():
+    """Its cells, for the ratios that a question of the quiz names."""
+    world = next(iter(study.inputs("planted", n_per_word=3, n_texts=3).values()))
+    gender = set(study.tests().query("group == 'gender'")["test"])
+    calibrated = [each for each in world if each.level == "word" or each.test in gender]
+    null = calibration.null_scores(calibrated, experiments=[1])
+    found = []
+    for seed in (0, 1):
+        model = models.load(calibration.NULL_MODEL, profile="planted", dose=3, seed=seed)
+        settings = {"labels": {"world": seed}, "n_bootstrap": 0, "p_values": False}
+        found.append(study.run(model, world, (1,), **settings))
+    signs = verdicts.with_signs(pandas.concat(found)).query("group == 'gender'")
+    table = verdicts.contrast_table(null, signs).set_index("models")
+    d, difference = table.loc["dose 3, planted tests"] / table.loc["without bias"]
+    asked = typed.source("book/quizzes/planted_study1_grounded.yml")
+    words = "about {difference} times as large .. only {d} times"
+    assert typed.check(words, asked, {"difference": difference, "d": d}).matched
 
 
 def scores(value=0.5, p=0.01):

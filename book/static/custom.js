@@ -62,13 +62,18 @@
       part.hidden = paper !== "all" && paper !== part.dataset.paper;
     for (const group of claims.querySelectorAll(".claims-group"))
       group.hidden = answer !== "claims" && answer !== group.dataset.answer;
-    // One group is seen whole, but for harmful words.
+    // Claims of one answer are seen whole, but for harmful words.
     for (const more of claims.querySelectorAll(".claims-more"))
-      more.open = paper !== "all" && answer !== "claims" && !("harmful" in more.dataset);
+      more.open = answer !== "claims" && !("harmful" in more.dataset);
     for (const button of claims.querySelectorAll(".claims-filters button"))
       button.setAttribute("aria-pressed", [paper, answer].includes(button.dataset.paper ?? button.dataset.answer));
-    const seen = [...claims.querySelectorAll(".claim")].filter((card) => !card.closest("[hidden]"));
-    claims.querySelector("[role='status']").textContent = `${seen.length} of ${claims.dataset.total} claims`;
+    countClaims();
+  };
+  const countClaims = () => {
+    const chosen = [...claims.querySelectorAll(".claim")].filter((card) => !card.closest("[hidden]"));
+    const folded = chosen.filter((card) => card.closest(".claims-more:not([open])")).length;
+    claims.querySelector("[role='status']").textContent =
+      `${chosen.length} of ${claims.dataset.total} claims${folded ? `, ${folded} of them folded away` : ""}`;
   };
   const followAddress = () => {
     const name = location.hash.slice(1);
@@ -92,6 +97,7 @@
         showClaims({ ...button.dataset });
         history.replaceState(null, "", `#${groupShown.paper}-${groupShown.answer}`);
       });
+    for (const more of claims.querySelectorAll(".claims-more")) more.addEventListener("toggle", countClaims);
     showClaims({});
     followAddress();
     window.addEventListener("hashchange", followAddress);

@@ -240,6 +240,8 @@ def judged(margin, low, high):
 # The real text encoder, as the chapter's run had it: tests/golden/text_encoder_results.README.md
 
 RESULTS = csv("tests/golden/text_encoder_results.csv").set_index(["test", "level"])
+SENTENCES = csv("tests/golden/text_encoder_analyses.csv").query("words == 'all'")
+SENTENCES = SENTENCES.set_index(["test", "sentences"])["value"]
 analyses = text_plots.all_analyses(csv("tests/golden/text_encoder_analyses.csv"))
 four = text_plots.four_counts(RESULTS, RESULTS)
 by_bh = int((inference.adjust(RESULTS["p_value_words"], "bh") < level).sum())
