@@ -201,7 +201,7 @@ def test_a_picture_leaves_a_name_little_to_add_on_tone(tmp_path):
 # The chapter's tables
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_the_quiz_compares_the_medians_of_the_chapters_table():
     """Its cells, for the ratios that a question of the quiz names."""
     world = next(iter(study.inputs("planted", n_per_word=3, n_texts=3).values()))
