@@ -1166,7 +1166,7 @@ def test_the_report_has_every_claim_null_and_reason_and_asks_a_person(of_clip):
     assert len(claims.find_all("tr")) - 1 == len(of_clip.claims) > 0
     assert "low if nothing" in claims.get_text()
     assert all(reason in text for reason in NOT_OF_CLIP.values())
-    assert "false-alarm rate, at 5%" in text
+    assert "at most 5 of 100 such reports would claim anything" in text
     assert "must not be quoted as findings" in text
     assert not re.search(r"\b(largest|maximum|highest|strongest)\b", text)
     (image,) = page.find_all("img")
