@@ -244,7 +244,8 @@ def reach(least: ArrayLike, p_values: ArrayLike | None = None, asked: str = "que
     total = f"{len(least):,} {asked}"
     beyond = pandas.Series(least[out_of_reach(least)])
     if beyond.empty:
-        return f"Each of {total} rests on enough words or people to be claimed, if it is clear."
+        enough = "rests on enough words or people to be claimed, if its answer is clear"
+        return f"Each of {total} {enough}."
     said = []
     for value, count in beyond.value_counts(sort=False).items():
         most = math.ceil(LEVEL / value) - 1
