@@ -562,10 +562,9 @@ def test_three_columns_of_groups_leave_lists_of_eight_words_out_of_reach(folder)
     beyond = _run.out_of_reach(found.least)
     assert beyond.sum() == 3 * 49  # 8 and 8 words: three of the seven pairs of lists
     assert set(found.least[beyond]) == {2 / 12_870}
-    said = (
-        "147 have a least p of 1/6,435, small enough for Holm's correction of up to 321 questions."
-    )
+    said = "even the clearest answer gives no p below 1/6,435. That is small enough for up to 321"
     assert said in str(found).splitlines()[3]
+    assert "at least 22 others" in str(found).splitlines()[3]
     draws = _run.DRAWS * len(found.least)
     assert not _run.out_of_reach(np.append(found.least[1:], 1 / (1 + draws)))[-1]
 
@@ -1167,7 +1166,7 @@ def test_the_report_has_every_claim_null_and_reason_and_asks_a_person(of_clip):
     assert len(claims.find_all("tr")) - 1 == len(of_clip.claims) > 0
     assert "low if nothing" in claims.get_text()
     assert all(reason in text for reason in NOT_OF_CLIP.values())
-    assert "false-alarm rate, at 5%" in text
+    assert "at most 5 of 100 such reports would claim anything" in text
     assert "must not be quoted as findings" in text
     assert not re.search(r"\b(largest|maximum|highest|strongest)\b", text)
     (image,) = page.find_all("img")
@@ -1188,7 +1187,7 @@ def test_claims_are_counted_by_study(of_clip):
 
 def test_a_report_without_claims_does_not_say_that_nothing_is_there(of_nothing):
     n = len(of_nothing.asked)
-    said = f"Nothing: the null was rejected in none of {n} questions. That does not show"
+    said = f"Nothing: of {n} answers none is clearer than chance gives. That does not show"
     assert said in read(audit.report(of_nothing))
 
 

@@ -17,10 +17,10 @@ __all__ = ["compare"]
 
 COLUMNS = (
     *("study", "measured", "first", "second", "value", "low", "high", "p_value", "p_least"),
-    *("n", "of", "held"),
+    *("n", "of", "stays the same"),
 )
 
-HELD = {
+FIXED = {
     "masked words, caption alone": "these sentences",
     "masked words, with images": "these sentences and pictures",
 }
@@ -54,7 +54,7 @@ def compare(first: Audit, second: Audit, store: runtime.Store | None = None) -> 
     pandas.DataFrame
         *study*, *measured*, *first* and *second* (the models' own values), *value* (first less
         second), *low*, *high*, *p_value*, *p_least* and *p_holm* (over all rows), *n*, *of* (what n
-        counts), *held* (of what no other ones are drawn).
+        counts), *stays the same* (of what no other ones are drawn).
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _entities(first: Audit, second: Audit) -> Iterator[dict[str, Any]]:
             **dict(zip(("first", "second"), means[0] - means[1], strict=True)),
             **nulls.contrast(apart[side], apart[~side]),
             "of": "entities",
-            "held": HELD[part],
+            "stays the same": FIXED[part],
         }
 
 
@@ -153,7 +153,8 @@ def _portraits(
         for facet, members in given.groups.items():
             for group in parts.asked_groups(members):
                 inside = members[group].to_numpy(bool)
-                labels = {"study": "hamidieh2023", "held": "the captions around the words"}
+                fixed = {"stays the same": "the sentence around each word"}
+                labels = {"study": "hamidieh2023"} | fixed
                 for name, row in differences(*z, table[listed], inside, given.units).items():
                     of = f"words, and {row['n_units']} {given.unit_name}"
                     yield labels | row | {"measured": f"{facet}, {group}: {name}", "of": of}
@@ -196,5 +197,5 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
             **{"value": row["difference"], "p_value": row["p_high"]},
             "p_least": nulls.least_of_signs(row["triplets"]),
             "of": f"images of {row['triplets']} triplets of captions",
-            "held": "nothing else",
+            "stays the same": "–",
         }

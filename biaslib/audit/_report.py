@@ -68,7 +68,7 @@ def _compared(
     ran = [set(each.scores["part"]) for each in (result, other)]
     return {
         "n_differ": int((compared["p_holm"] < LEVEL).sum()),
-        "reach_of_rows": tables.reach(compared["p_least"], compared["p_value"]),
+        "reach_of_rows": tables.reach(compared["p_least"], compared["p_value"], "rows"),
         "alone": sorted(ran[0] ^ ran[1]),
     }
 
@@ -83,7 +83,8 @@ def _counts(asked: pandas.DataFrame) -> dict[str, Any]:
     widths = (asked["high"] - asked["low"]).groupby(asked["study"]).median().dropna()
     wide = ", ".join(f"{tables.STUDIES[name]} {width:.2f} wide" for name, width in widths.items())
     smallest = display.counted(asked["n"].min(), "units") if len(asked) else ""
-    return {"n_asked": len(asked), "n_across": across, "widths": wide, "smallest": smallest}
+    counts = {"n_asked": len(asked), "n_intervals": int(asked["low"].notna().sum())}
+    return counts | {"n_across": across, "widths": wide, "smallest": smallest}
 
 
 def files(

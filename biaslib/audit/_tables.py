@@ -80,7 +80,7 @@ def _row(measured: str, row: Any, of: str, null: str) -> Row:
 def _claimed(scores: pandas.DataFrame, of: str, measured: str = "claimed after correction") -> Row:
     """Return how many questions of a part are claimed."""
     asked = scores[scores["p_value"].notna()]
-    null = f"0 expected; any at all in the whole report in at most {LEVEL:.0%} of reports"
+    null = f"none; even one anywhere in at most {100 * LEVEL:.0f} of 100 reports"
     return _count(measured, asked["p_holm"] < LEVEL, of, null)
 
 
@@ -223,42 +223,48 @@ def claim_counts(result: Audit) -> str:
     )
 
 
-def reach(least: ArrayLike, p_values: ArrayLike | None = None) -> str:
-    """Say how many questions cannot be claimed, whatever the model does, and among how many could.
+def reach(least: ArrayLike, p_values: ArrayLike | None = None, asked: str = "questions") -> str:
+    """Say how many questions can be claimed only after others, and whether they could have been.
 
-    Parameters are as of :func:`biaslib.audit._run.out_of_reach`.
+    Parameters are as of :func:`biaslib.audit._run.out_of_reach`, and what is asked, in the plural.
+    Before the run, the others are taken to come out as clearly as they can.
 
     Examples
     --------
-    >>> said = reach([2 / 12_870] * 2 + [1e-9] * 341, [0.5] * 2 + [1e-8] * 341)
-    >>> for sentence in said.split(". "):
-    ...     print(sentence)
-    2 of 343 questions cannot be claimed before others, whatever the model does in them
-    2 have a least p of 1/6,435, small enough for Holm's correction of up to 321 questions
-    Beside what the others gave, 0 of them could not have been claimed at all.
+    >>> eight_and_eight = [2 / 12_870] * 2
+    >>> said = reach(eight_and_eight + [1e-9] * 341, [0.5] * 2 + [1e-8] * 341)
+    >>> for sentence in said.split(". ")[1:]:
+    ...     print(sentence.split(": ")[-1])
+    with 343, at least 22 others have to be claimed first
+    In this run enough were, so each of these could have been claimed.
     """
     least = np.asarray(least, dtype=float)
     if not len(least):
-        return "No question is asked."
+        return f"No {asked} are asked."
+    total = f"{len(least):,} {asked}"
     beyond = pandas.Series(least[out_of_reach(least)])
     if beyond.empty:
-        return (
-            f"Each of {len(least):,} questions can be claimed: its least p is small enough for "
-            "Holm's correction."
+        enough = "rests on enough words or people to be claimed, if its answer is clear"
+        return f"Each of {total} {enough}."
+    said = []
+    for value, count in beyond.value_counts(sort=False).items():
+        most = math.ceil(LEVEL / value) - 1
+        said.append(
+            f"{count:,} of {total} rest{'s' if count == 1 else ''} on so few words or people that "
+            f"even the clearest answer gives no p below 1/{1 / value:,.0f}. That is small enough "
+            f"for up to {most:,} {asked} (Holm's correction): with {len(least):,}, at least "
+            f"{len(least) - most:,} others have to be claimed first."
         )
-    told = [
-        f"{count:,} {'has' if count == 1 else 'have'} a least p of 1/{1 / value:,.0f}, small "
-        f"enough for Holm's correction of up to {math.ceil(LEVEL / value) - 1:,} questions"
-        for value, count in beyond.value_counts(sort=False).items()
-    ]
-    said = (
-        f"{len(beyond):,} of {len(least):,} questions cannot be claimed before others, whatever "
-        f"the model does in them. {'; '.join(told)}."
-    )
-    if p_values is None:
-        return said
-    n = out_of_reach(least, p_values).sum()
-    return f"{said} Beside what the others gave, {n:,} of them could not have been claimed at all."
+    n = out_of_reach(least, least if p_values is None else p_values).sum()
+    if n:
+        when = "Even if all others are clear" if p_values is None else "In this run"
+        said.append(
+            f"{when}, too few are claimed: {n:,} cannot be, whatever the model does in them. Of "
+            "these the report says nothing."
+        )
+    elif p_values is not None:
+        said.append("In this run enough were, so each of these could have been claimed.")
+    return " ".join(said)
 
 
 def overview(result: Audit) -> str:
@@ -269,8 +275,9 @@ def overview(result: Audit) -> str:
         f"**{in_code(result.audited.name)}**, read as {in_code(str(model.name))}, revision "
         f"{in_code(str(model.revision))}. {run} of {run + left} parts ran, {left} did "
         f"not. Stimuli: {SOURCES[result.stimuli]}. {len(result.asked):,} questions were asked, and "
-        f"after one correction over all of them (Holm) the null was rejected in "
-        f"{len(result.claims):,}. {reach(result.asked['p_least'], result.asked['p_value'])}"
+        f"after one correction over all of them (Holm) {len(result.claims):,} are claimed: their "
+        "answers are clearer than chance gives. "
+        f"{reach(result.asked['p_least'], result.asked['p_value'])}"
     )
 
 
