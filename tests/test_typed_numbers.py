@@ -464,7 +464,7 @@ TYPED = {
         ("and {} lies below.\n\nStudents say", (listed(beside_half("below")),)),
         ("between {} and {} per cent for FLAVA", stereotype_share("FLAVA")),
         ("leads run from {} to {} points.", gender_ends()),
-        ("had picked the stereotype, {} for CLIP", (of_gender("CLIP"),)),
+        ("had picked the stereotype, about {} for CLIP", (of_gender("CLIP"),)),
         ("and {} for ALBEF", (of_gender("ALBEF"),)),
         (
             "Of {} claims that we checked {} follow, {} in part, and of {} nothing",
