@@ -140,7 +140,7 @@ def test_the_command_and_the_page_say_what_is_wrong_with_a_table(shift, met, cap
     counted = dict(line.rsplit(maxsplit=1) for line in told.splitlines() if line[-1].isdigit())
     assert int(counted["met"]) == met
     assert int(counted["not met"]) == 2
-    page, _ = plots._beside(types.SimpleNamespace(scores=moved), counts)
+    page, *_ = plots._beside(types.SimpleNamespace(scores=moved), counts)
     for number in range(3, 19):
         finding = f"Table {number} as a whole: on average ours lie 0.9 margins above the printed"
         assert (finding in told) == (finding in page.caption) == bool(shift)
