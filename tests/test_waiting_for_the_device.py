@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from biaslib import capabilities as can
 from biaslib import models
-from biaslib.models.networks import faster_rcnn
+from biaslib.pictures import faster_rcnn
 from biaslib.pictures.detector import Detector
 
 OWN_WAITS = {"siglip2": "transformers reads the shape of each picture back from the device"}
