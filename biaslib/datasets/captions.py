@@ -32,11 +32,10 @@ from pathlib import Path
 import pandas
 from scipy import stats
 
-from biaslib.datasets._arguments import require_path, require_table, require_text, require_texts
 from biaslib.datasets._parquet import parquet
-from biaslib.datasets._problems import DataError
+from biaslib.datasets._problems import DataError, require_table
 from biaslib.errors import InputError, brought_by
-from biaslib.metrics.inputs import made_by, one_of, refused, whole_number, whole_numbers
+from biaslib.metrics.inputs import made_by, one_of, refused, texts, whole_number, whole_numbers
 from biaslib.runtime import INVISIBLE
 
 __all__ = [
@@ -45,7 +44,6 @@ __all__ = [
     "caption_column",
     "caption_files",
     "group_counts",
-    "matching_captions",
     "normalised",
     "proportions",
 ]
@@ -74,7 +72,6 @@ GENDER_WORDS = {
 COLUMNS = ("caption", "TEXT", "text", "Text", "Caption")
 """Columns that hold captions: img2dataset and re-LAION, LAION-400M and LAION-2B, others."""
 
-ADDRESSES = ("url", "URL")
 SEPARATORS = r"[^\p{L}\p{M}\p{N}]+"
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary")
 
@@ -152,7 +149,7 @@ def caption_files(corpus: str | Path) -> list[Path]:
     DataError
         If there are none; the message says what to put there.
     """
-    corpus = require_path(corpus, "corpus")
+    corpus = Path(corpus)
     if corpus.is_file():
         return [corpus]
     if not corpus.exists():
@@ -334,60 +331,9 @@ def proportions(counts: pandas.DataFrame, both: str = "left out") -> pandas.Data
     return shares
 
 
-def matching_captions(
-    corpus: str | Path,
-    word: str,
-    group: Sequence[str],
-    n: int = 20,
-    seed: int = 0,
-    column: str | None = None,
-) -> pandas.DataFrame:
-    """Return a random sample of captions that hold a word and a word of a group, to be looked at.
-
-    The step behind the paper's Figure 3: does the caption speak of the person whom the pronoun
-    means? Captions of web corpora name people and may be abusive: look at them yourself and do
-    not publish them. No page of the book shows any.
-
-    Parameters
-    ----------
-    corpus, column
-        As of :func:`biaslib.datasets.group_counts`.
-    word
-        A word or entry of several words.
-    group
-        Single words, such as ``PRONOUNS["female"]``.
-    n
-        How many captions, at most.
-    seed
-        The same seed gives the same sample, whatever the order of rows.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *caption*, and *url* where the corpus has one.
-
-    Raises
-    ------
-    DataError, ValueError
-        As of :func:`biaslib.datasets.group_counts`.
-    """
-    entry = _entries([require_text(word, "word")])["entry"].item()
-    pattern = _pattern(require_texts(group, "group"))
-    n, seed = whole_number(n, "n", 0), whole_number(seed, "seed")
-    with _corpus(corpus, column) as (connection, source, column):
-        names = connection.execute(f"SELECT * FROM {source} LIMIT 0").df().columns
-        address = "".join([f", {name} AS url" for name in ADDRESSES if name in names][:1])
-        return connection.execute(
-            f"SELECT * EXCLUDE text FROM (SELECT {column} AS caption{address}, "
-            f"{TEXT.replace('{column}', column)} AS text FROM {source}) "
-            f"WHERE contains(text, ' {entry} ') AND regexp_matches(text, '{pattern}') "
-            f"ORDER BY md5(concat({seed}, caption)), caption LIMIT {n}"
-        ).df()
-
-
 def _entries(words: Sequence[str]) -> pandas.DataFrame:
     """Return words as the query takes them: entry, first_word, phrase; ``attrs`` has the words."""
-    given = list(dict.fromkeys(require_texts(words, "words")))
+    given = list(dict.fromkeys(texts(words, "words")))
     entries = [normalised(word) for word in given]
     if not given:
         raise ValueError("there are no words to look for")
@@ -409,8 +355,8 @@ def _patterns(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
     made_by(groups, "groups", Mapping, "two lists of words by name")
     if len(groups) != 2:
         raise refused("groups", f"has {len(groups)} groups of words, and two are compared")
-    names = require_texts(groups.keys(), "groups")
-    return {name: _pattern(require_texts(groups[name], "groups")) for name in names}
+    names = texts(list(groups), "groups")
+    return {name: _pattern(texts(groups[name], "groups")) for name in names}
 
 
 def _pattern(group: Sequence[str]) -> str:
@@ -433,12 +379,12 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
     with brought_by("captions"):
         import duckdb
     files = caption_files(corpus)
-    column = caption_column(files, None if column is None else require_text(column, "column"))
+    column = caption_column(files, column)
     quoted = '"' + column.replace('"', '""') + '"'
     names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
     listed = ", ".join(f"'{name}'" for name in names)
     source = f"read_parquet([{listed}], hive_partitioning = false, binary_as_string = true)"
-    settings = {"memory_limit": require_text(memory, "memory"), "preserve_insertion_order": False}
+    settings = {"memory_limit": memory, "preserve_insertion_order": False}
     settings |= {"threads": whole_number(threads, "threads", 1)} if threads is not None else {}
     try:
         with (

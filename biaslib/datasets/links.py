@@ -22,9 +22,8 @@ from typing import Any
 import pandas
 
 from biaslib.datasets import _fetcher
-from biaslib.datasets._arguments import require_path, require_table
 from biaslib.datasets._fetcher import HERE
-from biaslib.datasets._problems import DataError
+from biaslib.datasets._problems import DataError, require_table
 from biaslib.metrics.inputs import flag, whole_number
 from biaslib.models.downloads import PAGES
 from biaslib.models.images import ImageError, open_image, opened
@@ -99,7 +98,7 @@ def download_images(
         If two links have one file, a file has no name, lies outside the folder or is one that is
         written there beside the images, or nothing can be written there.
     """
-    folder, again = require_path(folder, "folder"), flag(again, "again")
+    folder, again = Path(folder), flag(again, "again")
     n_workers = whole_number(n_workers, "n_workers", 1)
     links = require_table(links, "links", [], ["file", "url"])
     _require_names(links, folder)
@@ -220,7 +219,7 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     >>> outcomes(pandas.DataFrame([link]), "no such folder")["outcome"].tolist()
     ['not downloaded']
     """
-    folder, links = require_path(folder, "folder"), require_table(links, "links", ["file"], ["url"])
+    folder, links = Path(folder), require_table(links, "links", ["file"], ["url"])
     rows, found = _recorded(folder), []
     for file, url in zip(links["file"], links["url"], strict=True):
         outcome = rows.get((file, address(url)), {"outcome": NOT_ASKED})["outcome"]
