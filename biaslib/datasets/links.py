@@ -26,7 +26,7 @@ from biaslib.datasets import _fetcher
 from biaslib.datasets._fetcher import HERE
 from biaslib.datasets._problems import DataError, require_table
 from biaslib.metrics.inputs import flag, whole_number
-from biaslib.pictures.images import ImageError, open_image, opened
+from biaslib.pictures.images import ImageError, open_image
 from biaslib.runtime import INVISIBLE, cleaned, file_sha256, one_at_a_time, progress
 
 __all__ = ["coverage", "download_images", "outcomes"]
@@ -45,14 +45,11 @@ GONE = "downloaded, and gone since"
 NO_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 """What a disk says that takes nothing more, or nothing from us."""
 
-PIXELS = 40_000_000
-"""Pixels of an image at most; one image is opened at a time."""
-
 PER_HOST = 2
 """Connections to one host at a time."""
 
 OPENING = threading.Lock()
-"""Held while an image is opened."""
+"""Held while an image is opened: decoded, each may take hundreds of megabytes."""
 
 TEXTS = ("text/", "application/json", "application/xhtml", "application/xml")
 """Types of answers to a person or a program, such as that one must log in."""
@@ -176,7 +173,7 @@ def _fetch_all(wanted: list[tuple[str, str]], folder: Path, n_workers: int) -> N
 
 def _fetched(folder: Path, file: str, url: str) -> list:
     """Fetch a link; return its row of the record."""
-    outcome, headers, body = _fetcher.tried(url)
+    outcome, headers, body = _fetcher.fetched(url)
     part, path, sha256 = folder / f"{PART}{threading.get_ident()}", folder / file, ""
     if outcome == HERE:
         part.write_bytes(body)
@@ -273,8 +270,8 @@ def counted(reasons: pandas.Series) -> str:
 def _judged(part: Path, headers: Any, body: bytes) -> str:
     """Return the outcome of an answer that has arrived."""
     problem = _problem(part)
-    if not problem or problem.startswith("larger"):
-        return problem or HERE
+    if not problem:
+        return HERE
     if not body:
         return "an empty answer"
     begin = body[:512].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
@@ -288,9 +285,6 @@ def _judged(part: Path, headers: Any, body: bytes) -> str:
 def _problem(part: Path) -> str:
     """Return why a file is not opened as an image, or nothing."""
     try:
-        with contextlib.suppress(OSError, ValueError), opened(part) as image:
-            if image.width * image.height > PIXELS:
-                return f"larger than {PIXELS / 1e6:.0f} megapixels"
         open_image(part)
     except ImageError as error:
         return str(error).removeprefix(f"{part} ")
