@@ -201,21 +201,14 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
         kind = schema.field(name).type
         text = kind.value_type if str(kind).startswith("dictionary") else kind
         if str(text) not in TEXT_TYPES:
-            way = "If it has lists of captions, write a row a caption: table.explode of pandas"
             raise DataError(
-                f"{path}: the column {name!r} holds {kind}, and captions are text. "
-                f"{_other_column(schema.names, name) or way}",
+                f"{path}: the column {name!r} holds {kind}, and captions are text; pass column= "
+                "with the name of theirs",
                 path=path,
                 word=name,
             )
         column = name
     return column
-
-
-def _other_column(names: Sequence[str], column: str) -> str | None:
-    """Return the advice to take another column that is named as captions are."""
-    other = next((name for name in COLUMNS if name in names and name != column), None)
-    return other and f"If {other!r} has them, pass column={other!r}"
 
 
 def group_counts(
@@ -394,27 +387,16 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
             connection.execute("SET enable_progress_bar = false")
             any_text = f"SELECT 1 FROM {source} WHERE {quoted} IS NOT NULL LIMIT 1"
             if not connection.execute(any_text).fetchall():
-                raise _no_captions(files, column)
+                raise DataError(
+                    f"the column {column!r} of {files[0]} and all others is empty: "
+                    "pass column= with the name of the captions'",
+                    path=files[0],
+                    word=column,
+                )
             yield connection, source, quoted
     except duckdb.Error as error:
-        lines = str(error).split("\n")
-        encoding = [line for line in lines if "UTF8" in line]
-        way = "Write the text of that file anew as UTF-8"
-        if not encoding:
-            way = f"Give more memory than {memory!r} or fewer threads, or room for temporary files"
         raise DataError(
-            f"DuckDB cannot count the captions of {files[0]}{' and others' * (len(files) > 1)}: "
-            f"{(encoding or lines)[0]}. {way}",
+            f"DuckDB cannot count the captions of {files[0]}, one of {len(files)} files: {error}. "
+            f"If it lacks memory, give more than {memory!r} or fewer threads",
             path=files[0],
         ) from error
-
-
-def _no_captions(files: Sequence[Path], column: str) -> DataError:
-    with parquet(files[0]) as file:
-        way = _other_column(file.schema_arrow.names, column) or "Put them there"
-    return DataError(
-        f"there are no captions: the column {column!r} is empty in all {len(files)} files, "
-        f"{files[0]} the first. {way}",
-        path=files[0],
-        word=column,
-    )

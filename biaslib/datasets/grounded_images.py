@@ -19,7 +19,7 @@ from biaslib import stimuli
 from biaslib.datasets._image_files import images_in, readable
 from biaslib.datasets._problems import DataError, problems, require_table
 from biaslib.metrics.inputs import made_by
-from biaslib.runtime import cleaned, read_text, unknown_name
+from biaslib.runtime import cleaned, naming, read_text, unknown_name
 
 __all__ = ["GroundedTest", "balance", "grounded_test", "images_of", "user_test"]
 
@@ -268,18 +268,11 @@ def _json(path: Path) -> tuple[dict, list[tuple]]:
             found[key] = value
         return found
 
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is no number of JSON")
-
     text = read_text(path, DataError)
-    try:
-        content = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
-        json.dumps(content, ensure_ascii=False).encode()
-        if not isinstance(content, dict):
-            raise ValueError("it holds something else")
-    except (ValueError, RecursionError) as error:
-        what = f"{path} is not one JSON object: {error}; see a released file"
-        raise DataError(what, path=path, row=getattr(error, "lineno", None)) from error
+    with naming(path, DataError):
+        content = json.loads(text, object_pairs_hook=unique)
+    if not isinstance(content, dict):
+        raise DataError(f"{path} is not one JSON object; see a released file", path=path)
     return content, repeated
 
 

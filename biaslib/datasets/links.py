@@ -6,11 +6,9 @@ are is not chance: what is left of a test may be out of balance (:func:`coverage
 
 import collections
 import concurrent.futures
-import contextlib
 import csv
 import datetime
 import errno
-import functools
 import io
 import os
 import queue
@@ -27,14 +25,11 @@ from biaslib.datasets._fetcher import HERE
 from biaslib.datasets._problems import DataError, require_table
 from biaslib.metrics.inputs import flag, whole_number
 from biaslib.pictures.images import ImageError, open_image
-from biaslib.runtime import INVISIBLE, cleaned, file_sha256, one_at_a_time, progress
+from biaslib.runtime import INVISIBLE, file_sha256, one_at_a_time, progress
 
 __all__ = ["coverage", "download_images", "outcomes"]
 
 RECORD, PART = "downloads.csv", ".part-"
-OURS = (RECORD, f".{RECORD}.lock")
-"""What a folder holds beside images, while one process fills it."""
-
 COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
 FINAL = ("error 404", "error 410", "not an image", "refused", "larger than")
 """Outcomes that another run would not change; the others are asked again by the next one."""
@@ -301,23 +296,15 @@ def address(url: object) -> str:
 
 def _require_names(links: pandas.DataFrame, folder: Path) -> None:
     """Refuse names of files that would overwrite one another, or anything but an image."""
-    root, seen = folder.resolve(), {}
+    root = folder.resolve()
+    taken = {root, root / RECORD}
     for row, file in enumerate(links["file"]):
-        wrong = functools.partial(DataError, path=folder, row=row, word=file)
-        if not isinstance(file, str) or not file.strip():
-            raise wrong(f"row {row} of the links, from 0, has no file: give it a path")
-        path = _resolved(root / file)
-        if path == root or not path.is_relative_to(root):
-            raise wrong(f"the file {file} lies outside {folder}: give a path below it")
-        first = cleaned(path.relative_to(root).parts[0]).partition(":")[0].casefold().rstrip(". ")
-        if first in OURS or first.startswith(PART):
-            raise wrong(f"the file {file} is one that {folder} needs itself: give another name")
-        if seen.setdefault(path, row) != row:
-            raise wrong(f"two links have the file {file}: give each its own name")
-
-
-def _resolved(path: Path) -> Path:
-    """Return where a path leads; a name that no disk takes, such as one of 300 letters, nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        return path.resolve()
-    return Path(os.path.abspath(path))
+        path = (root / file).resolve() if isinstance(file, str) else root
+        if path in taken or not path.is_relative_to(root):
+            raise DataError(
+                f"the file {file!r} in row {row} of the links is no name of its own below {folder}",
+                path=folder,
+                row=row,
+                word=file,
+            )
+        taken.add(path)
