@@ -247,7 +247,7 @@ def group_counts(
     DataError
         If the corpus is missing or has no captions, or one that is not valid UTF-8: the message
         names the file.
-    ValueError
+    InputError
         If there are no words, one holds no letter, there are not two groups, or a group's word is
         not a single word.
 
@@ -296,7 +296,7 @@ def proportions(counts: pandas.DataFrame, both: str = "left out") -> pandas.Data
 
     Raises
     ------
-    ValueError
+    InputError
         If ``both`` is neither of the two.
 
     Examples
@@ -329,7 +329,7 @@ def _entries(words: Sequence[str]) -> pandas.DataFrame:
     given = list(dict.fromkeys(texts(words, "words")))
     entries = [normalised(word) for word in given]
     if not given:
-        raise ValueError("there are no words to look for")
+        raise refused("words", "is empty: there is nothing to look for")
     empty = [word for word, entry in zip(given, entries, strict=True) if not entry]
     if empty:
         raise InputError(
