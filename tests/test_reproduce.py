@@ -94,7 +94,9 @@ def test_what_is_there_is_not_fetched_again_and_what_is_missing_is(hub, tmp_path
 
 
 def test_files_of_ones_own_are_left_alone(hub, tmp_path):
-    own = rehearsal_clip_audit.write_folders(tmp_path / "own")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "labels.csv").write_text("mine")
     fetch_data(FAIRFACE, PORTRAITS, own)
     assert hub.requests == []
     assert files(own) == []
