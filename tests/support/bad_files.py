@@ -5,13 +5,10 @@ or one of the package's own errors with the file's name in it.
 """
 
 import base64
-import contextlib
 import io
 import json
 import os
 import shutil
-import sqlite3
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +21,10 @@ from PIL import Image
 from safetensors.numpy import load_file, save_file
 
 from biaslib import datasets, stimuli
-from biaslib.datasets import captions, ross2021, vlstereoset
+from biaslib.datasets import captions, vlstereoset
 from biaslib.errors import InputError
 from biaslib.pictures import images, region_files
 from biaslib.pictures.regions import RegionFeatures
-from biaslib.runtime import Store
 
 GOOD, ERROR, EITHER = "what the good file holds", "an error", "either of the two"
 ANYTHING = "other pixels, which no format without checksums can tell, or an error"
@@ -294,72 +290,6 @@ STEREO_DAMAGES: dict[str, Damage] = of_table(
 STEREO_DAMAGES.pop("a column is there twice")
 
 
-# The lists of Ross, Katz and Barbu
-
-LINES = [
-    f"wget --tries=2 -O a_{number}.jpg https://example.org/{number}.jpg" for number in range(4)
-]
-
-
-def write_list(folder: Path) -> Path:
-    path = folder / "data" / "google-images" / "weat6" / "targ1" / "get.sh"
-    path.parent.mkdir(parents=True)
-    path.write_text("\n".join([*LINES, ""]))
-    other = folder / "data" / "google-images" / "weat6" / "targ2" / "get.sh"
-    other.parent.mkdir()
-    other.write_text(LINES[0] + "\n")
-    return path
-
-
-def read_list(path: Path) -> list:
-    found, problems = ross2021.links(path.parents[4], "google")
-    datasets.require_sound(problems, "the lists")
-    return found[["file", "url"]].to_numpy().tolist()
-
-
-def line(new: str) -> Callable[[Path], Any]:
-    return swap(LINES[1], new)
-
-
-LIST_DAMAGES: dict[str, Damage] = {
-    "a quoted name": (line('wget -O "a_1.jpg" https://example.org/1.jpg'), GOOD),
-    "the address first": (line("wget https://example.org/1.jpg -O a_1.jpg"), GOOD),
-    "a name with a space": (line("wget -O a_1.jpg b.jpg https://example.org/1.jpg"), ERROR),
-    "a quotation mark that is open": (line("wget -O 'a_1.jpg https://example.org/1.jpg"), ERROR),
-    "no name": (line("wget https://example.org/1.jpg"), ERROR),
-    "a path": (line("wget -O ../a_1.jpg https://example.org/1.jpg"), ERROR),
-    "no address": (line("wget -O a_1.jpg"), ERROR),
-    "two addresses": (line("wget -O a_1.jpg https://a.org/1.jpg https://b.org/1.jpg"), ERROR),
-    "a second command": (line(LINES[1] + "; sleep 3"), ERROR),
-    "a name twice": (line(LINES[0]), ERROR),
-}
-
-GCC = [f"a caption\thttps://example.org/{number}.jpg" for number in range(4)]
-
-
-def write_gcc(folder: Path) -> Path:
-    names = [str(zlib.crc32(each.rpartition("\t")[2].encode())) for each in GCC]
-    place = folder / "tests" / "grounded-tests" / "concap"
-    place.mkdir(parents=True)
-    (place / "weat6.jsonl").write_text(json.dumps(of_images(names)))
-    path = folder / ross2021.CAPTIONS
-    path.write_text("\n".join([*GCC, ""]))
-    return path
-
-
-def read_gcc(path: Path) -> list:
-    found, problems = ross2021.links(path.parent, "concap")
-    datasets.require_sound(problems, f"what {path.name} lists")
-    return found[["file", "url"]].to_numpy().tolist()
-
-
-GCC_DAMAGES: dict[str, Damage] = {
-    "another address": (swap("/2.jpg", "/9.jpg"), ERROR),
-    "no tabs": (swap("\t", " "), ERROR),
-    "a quotation mark": (swap("a caption\t", '"a caption\t', 1), GOOD),
-}
-
-
 # Grounded tests
 
 
@@ -569,40 +499,6 @@ PICTURE_DAMAGES: dict[str, Damage] = {
 }
 
 
-# Archives of the store
-
-
-def write_archive(folder: Path) -> Path:
-    store = Store(folder / "written")
-    key = {"model": "clip", "revision": "1f2e", "output": "image"}
-    store.rows(key, ["a"], lambda missing: np.ones((1, 2)))
-    store.archive(folder / "kept.sqlite")
-    return folder / "kept.sqlite"
-
-
-def read_archive(path: Path) -> int:
-    here = path.parent / "here"
-    shutil.rmtree(here, ignore_errors=True)
-    return Store(here).restore(path)
-
-
-def in_tables(statement: str) -> Callable[[Path], None]:
-    def spoil(path: Path) -> None:
-        with contextlib.closing(sqlite3.connect(path)) as tables, tables:
-            tables.execute(statement)
-
-    return spoil
-
-
-ARCHIVE_DAMAGES: dict[str, Damage] = {
-    "another table": (in_tables("create table notes (a)"), ERROR),
-    "a trigger": (
-        in_tables("create trigger more after insert on rows begin delete from keys; end"), ERROR,
-    ),
-    "no keys": (in_tables("drop table keys"), ERROR),
-}  # fmt: skip
-
-
 DATA, REGIONS = (datasets.DataError,), (region_files.FeatureFileError,)
 
 FORMATS: dict[str, Format] = {
@@ -614,10 +510,6 @@ FORMATS: dict[str, Format] = {
     "VLStereoSet": Format(
         write_stereo, read_stereo, (*DATA, FileNotFoundError), True, STEREO_DAMAGES
     ),
-    "list of links": Format(
-        write_list, read_list, DATA, True, LIST_DAMAGES, ("weat6/targ1",)
-    ),
-    "Conceptual Captions": Format(write_gcc, read_gcc, DATA, True, GCC_DAMAGES),
     "grounded test": Format(write_grounded, read_grounded, DATA, True, GROUNDED_DAMAGES),
     "own entities": Format(
         write_entities, read_entities, (InputError, ValueError), True, ENTITIES_DAMAGES
@@ -630,8 +522,4 @@ FORMATS: dict[str, Format] = {
         )
         for ending in ("jpg", "png", "webp", "tiff")
     },
-    "archive": Format(
-        write_archive, read_archive,
-        (InputError,), False, ARCHIVE_DAMAGES,
-    ),
 }  # fmt: skip
