@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
-from biaslib.display._style import dots, subplots
-from biaslib.display._text import signed
+from biaslib.display import dots, signed, subplots
 from biaslib.published import errata, table, zhou2022
 from biaslib.published.counts import possible_counts
 from biaslib.published.hamidieh2023 import casc_tables

@@ -9,9 +9,7 @@ import pandas
 
 from biaslib import published, reproduction, stimuli
 from biaslib.datasets.fairface import SPLITS
-from biaslib.display._figure import fold
-from biaslib.display._tables import Table
-from biaslib.display._text import interval_text, interval_texts, say, signed
+from biaslib.display import Table, fold, interval_text, interval_texts, say, signed
 from biaslib.metrics import caption_association
 from biaslib.models import CheckpointError
 from biaslib.published import hamidieh2023

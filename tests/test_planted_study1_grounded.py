@@ -9,7 +9,7 @@ from scipy import stats
 from support import typed
 
 from biaslib import inference, models, runtime
-from biaslib.display._text import p_text, signed
+from biaslib.display import p_text, signed
 from biaslib.metrics.association import cosines
 from biaslib.studies import study1_grounded as study
 from companion import planted_study1_grounded as verdicts

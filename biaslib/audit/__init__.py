@@ -14,7 +14,7 @@ from biaslib.audit._folder import OwnFolder, read_folder
 from biaslib.audit._grounding import GroundingCheck, check_grounding
 from biaslib.audit._nulls import contrast, outside_by_chance
 from biaslib.audit._parts import LISTS, PARTS, AuditedModel, load
-from biaslib.audit._report import report, save
+from biaslib.audit._report import files, report, save
 from biaslib.audit._run import LEVEL, Audit, capabilities, run
 from biaslib.audit._tables import (
     claim_counts,
@@ -42,6 +42,7 @@ __all__ = [
     "cost",
     "example",
     "figure",
+    "files",
     "grounding_table",
     "load",
     "outside_by_chance",
