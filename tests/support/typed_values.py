@@ -23,7 +23,6 @@ from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.models import detector as pictures
 from biaslib.models import vl_bert
-from biaslib.published import zhou2022
 from biaslib.reproduction import _compare
 from biaslib.studies import study2_masked, study3_clip_audit
 from companion import published_numbers
@@ -345,7 +344,7 @@ def names_capstone(session):
 
 capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
 all_entities = len(stimuli.entities())
-own_vlbs = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+own_vlbs = published_numbers.score_intervals().query("category == 'overall' and metric == 'vlbs'")
 
 
 def observed(condition, n, quantity, of="", nominal=0.95):
@@ -358,7 +357,7 @@ def observed(condition, n, quantity, of="", nominal=0.95):
     return 100 * table["observed"].min(), 100 * table["observed"].max()
 
 
-zhou_cells = zhou2022.score_intervals().query("category != 'overall' and metric == 'vlbs'")
+zhou_cells = published_numbers.score_intervals().query("category != 'overall' and metric == 'vlbs'")
 OF_WORDS = observed("^words", "", "level", "words as units", level)
 OWN_TEST = observed("^words", "", "level", "Experiment 2, the paper's own test", level)
 SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"
