@@ -21,7 +21,7 @@ from support.hub import instead_of_the_real_one
 
 from biaslib import __main__ as command_line
 from biaslib import audit, inference, models, runtime, stimuli
-from biaslib.audit import _compare, _cost, _grounding, _nulls, _parts, _run
+from biaslib.audit import _compare, _cost, _grounding, _parts, _run, nulls
 from biaslib.datasets import DataError
 from biaslib.errors import CapabilityError, CheckpointError
 from biaslib.metrics import caption_association
@@ -75,7 +75,7 @@ def of_bert(store):
 
 def test_a_contrast_is_the_difference_of_means_with_an_exact_p_value():
     """All of 4 above all of 4: 2 of 70 partitions are as far apart."""
-    found = _nulls.contrast([5.0, 6, 7, 8], [1.0, 2, 3, 4])
+    found = nulls.contrast([5.0, 6, 7, 8], [1.0, 2, 3, 4])
     assert (found["value"], found["n"]) == (4.0, 8)
     assert found["p_value"] == pytest.approx(2 / 70)
     assert found["low"] <= 4 <= found["high"]
@@ -92,9 +92,9 @@ def test_the_least_p_value_is_that_of_the_farthest_deal_of_all(sizes):
     apart = dealt @ scores / n - ~dealt @ scores / m
     for two_sided, size in ((True, np.abs(apart)), (False, apart)):
         p_values = (size[None, :] >= size[:, None] - 1e-9).mean(axis=1)
-        assert _nulls.least_of_dealing(n, m, two_sided) == pytest.approx(p_values.min())
-    found = _nulls.contrast(scores[m:], scores[:m], 0)
-    assert found["p_least"] == pytest.approx(_nulls.least_of_dealing(n, m))
+        assert nulls.least_of_dealing(n, m, two_sided) == pytest.approx(p_values.min())
+    found = nulls.contrast(scores[m:], scores[:m], 0)
+    assert found["p_least"] == pytest.approx(nulls.least_of_dealing(n, m))
     assert found["p_value"] >= found["p_least"] * (1 - 1e-12)
 
 
@@ -102,8 +102,8 @@ def test_the_least_p_value_of_signs_is_that_of_all_patterns():
     values = 2.0 ** np.arange(6)
     sums = np.abs(np.array(list(itertools.product([1.0, -1.0], repeat=6))) @ values)
     p_values = (sums[None, :] >= sums[:, None]).mean(axis=1)
-    assert _nulls.least_of_signs(6) == p_values.min() == 2 / 64
-    assert _nulls.least_of_signs(33) == 1e-5  # of 100,000 draws, the observed one among them
+    assert nulls.least_of_signs(6) == p_values.min() == 2 / 64
+    assert nulls.least_of_signs(33) == 1e-5  # of 100,000 draws, the observed one among them
 
 
 def test_a_question_is_out_of_reach_where_holm_multiplies_its_least_p_value_to_the_level():
@@ -122,10 +122,10 @@ def test_looking_alone_is_no_preference_of_a_caption():
     """A model that always sees which caption is true, and prefers none."""
     stereotypical = np.array([True, False] * 10)
     margins = np.where(stereotypical, 2.0, -2.0)
-    found = _nulls.balanced_preference(margins, stereotypical, np.arange(20))
+    found = nulls.balanced_preference(margins, stereotypical, np.arange(20))
     assert found["value"] == pytest.approx(0)
     assert found["p_value"] == 1.0
-    preferring = _nulls.balanced_preference(margins + 1.0, stereotypical, np.arange(20))
+    preferring = nulls.balanced_preference(margins + 1.0, stereotypical, np.arange(20))
     assert preferring["value"] == pytest.approx(1 / (margins + 1).std())
     assert preferring["p_value"] == pytest.approx(2 / 2**20)
 
@@ -140,8 +140,8 @@ def test_words_like_the_innocent_ones_lie_outside_as_often_as_is_said(n, by):
     drawn = rng.lognormal(size=(20_000, n + 1))
     ranges = np.quantile(drawn[:, 1:], [0.025, 0.975], axis=1)
     outside = np.mean((drawn[:, 0] < ranges[0]) | (drawn[:, 0] > ranges[1]))
-    assert outside == pytest.approx(audit.outside_by_chance(n), abs=by)
-    assert _nulls.reference_range(range(n))["null_n"] == n
+    assert outside == pytest.approx(nulls.outside_by_chance(n), abs=by)
+    assert nulls.reference_range(range(n))["null_n"] == n
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.1)])
@@ -155,7 +155,7 @@ def test_of_all_ways_to_name_the_stereotypes_the_level_rejects_no_more_than_it_s
     for signs in itertools.product([1.0, -1.0], repeat=8):
         named = np.array(signs)[units]
         if len(np.unique(named * kind)) == 2:
-            found = _nulls.balanced_preference(named * margins, named * kind > 0, units, 0)
+            found = nulls.balanced_preference(named * margins, named * kind > 0, units, 0)
             p_values.append(found["p_value"])
     for level in (0.02, 0.05, 0.1, 0.5):
         assert sum(each <= level for each in p_values) <= level * 2**8
@@ -163,7 +163,7 @@ def test_of_all_ways_to_name_the_stereotypes_the_level_rejects_no_more_than_it_s
 
 def test_pictures_of_one_kind_tell_nothing_of_preference():
     with pytest.raises(ValueError, match="both kinds"):
-        _nulls.balanced_preference([1.0, 2.0], [True, True], [0, 1])
+        nulls.balanced_preference([1.0, 2.0], [True, True], [0, 1])
 
 
 def embedded(seed, lean=0.0, n=6):
@@ -185,16 +185,16 @@ def embedded(seed, lean=0.0, n=6):
 
 
 def test_random_attribute_words_tell_a_lean_from_none():
-    leaning = _nulls.random_attributes(embedded(0, lean=2.0)).set_index("test")
+    leaning = nulls.random_attributes(embedded(0, lean=2.0)).set_index("test")
     assert leaning.loc["one", "p_random"] < 0.01
     assert leaning.loc["one", "pool"] == 2 * 4 * 6
-    p_values = [_nulls.random_attributes(embedded(seed))["p_random"].iloc[0] for seed in range(40)]
+    p_values = [nulls.random_attributes(embedded(seed))["p_random"].iloc[0] for seed in range(40)]
     assert np.mean(np.array(p_values) < 0.05) <= 0.15
     assert 0.3 < np.mean(p_values) < 0.7
 
 
 def test_experiment_2_has_a_pool_only_where_people_are_shared():
-    found = _nulls.random_attributes(embedded(0), experiment=2)
+    found = nulls.random_attributes(embedded(0), experiment=2)
     assert found["pool"].tolist() == [0, 0, 0]
     assert found["p_random"].isna().all()
 
@@ -1256,8 +1256,8 @@ def test_the_contrast_of_portraits_is_the_difference_of_mean_c_asc():
     rng = np.random.default_rng(0)
     scores, units = rng.standard_normal((12, 30)), np.repeat(np.arange(10), 3)
     members = units < 4
-    z = _nulls.standardised(scores)
-    found = _nulls.portrait_contrast(z[:5], z[5:], members, units, 0)
+    z = nulls.standardised(scores)
+    found = nulls.portrait_contrast(z[:5], z[5:], members, units, 0)
     each = caption_association.c_asc(scores, members[:, None])[:, 0]
     assert found["value"] == pytest.approx(each[:5].mean() - each[5:].mean())
     assert (found["n"], found["n_units"]) == (12, 10)
@@ -1269,10 +1269,10 @@ def test_labels_drawn_at_random_are_no_finding_however_the_words_go_together():
     for _ in range(400):
         first, second = shared_scores(rng)
         members = rng.permutation(units) < 8
-        lists = map(_nulls.standardised, (first, second))
-        found = _nulls.portrait_contrast(*lists, members, units, 0)
+        lists = map(nulls.standardised, (first, second))
+        found = nulls.portrait_contrast(*lists, members, units, 0)
         each = caption_association.c_asc(np.vstack([first, second]), members[:, None])[:, 0]
-        by_words = _nulls.contrast(each[: len(first)], each[len(first) :], 0)
+        by_words = nulls.contrast(each[: len(first)], each[len(first) :], 0)
         rejected["words"] += by_words["p_value"] < 0.05
         rejected["both"] += found["p_value"] < 0.05
     assert rejected["words"] > 200  # what dealing out words alone would claim
@@ -1284,7 +1284,7 @@ def test_the_interval_of_a_contrast_draws_people_too():
     first, second = shared_scores(rng)
     members = np.arange(20) < 8
     apart = [each / each.std(axis=1, ddof=1, keepdims=True) for each in (first, second)]
-    found = _nulls.portrait_contrast(*apart, members, np.arange(20), 2_000)
+    found = nulls.portrait_contrast(*apart, members, np.arange(20), 2_000)
     of_people = apart[0].mean(0) - apart[1].mean(0)
     sides = of_people[members], of_people[~members]
     error = np.sqrt(sum(each.var(ddof=1) / len(each) for each in sides))

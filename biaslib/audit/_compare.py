@@ -7,8 +7,8 @@ import numpy as np
 import pandas
 
 from biaslib import display, inference, runtime
-from biaslib.audit import _nulls as nulls
 from biaslib.audit import _parts as parts
+from biaslib.audit import nulls
 from biaslib.audit._folder import LABELS
 from biaslib.audit._run import Audit
 from biaslib.studies import study4_captions as selection
@@ -38,7 +38,7 @@ def compare(first: Audit, second: Audit, store: runtime.Store | None = None) -> 
                          - \operatorname{mean}_{w \in W_2} (z_1 - z_2)_{wi}
 
     and it is judged as that of one model is, by words *and* people
-    (:func:`biaslib.audit._nulls.portrait_contrast`). Study 2 draws entities anew and holds the
+    (:func:`biaslib.audit.nulls.portrait_contrast`). Study 2 draws entities anew and holds the
     sentences and pictures that they are seen in, study 4 draws triplets of captions with their
     pictures. Effect sizes of study 1 are divided by each model's own spread, and are not compared.
 

@@ -16,8 +16,7 @@ from typing import Any
 import pandas
 
 from biaslib import runtime
-from biaslib.datasets import DataError
-from biaslib.datasets._image_files import is_hidden
+from biaslib.datasets import DataError, is_hidden
 from biaslib.pictures.images import Pictures, check_images, pictures
 from biaslib.studies import study3_clip_audit as clip_audit
 

@@ -17,7 +17,7 @@ import pandas
 
 from biaslib import capabilities as can
 from biaslib import inference, models, runtime, stimuli
-from biaslib.audit import _nulls as nulls
+from biaslib.audit import nulls
 from biaslib.audit._folder import OwnFolder
 from biaslib.audit._grounding import GroundingCheck, choices, masked_name
 from biaslib.checkpoints.names import place_of
@@ -131,7 +131,7 @@ class Setting:
     n_resamples
         Of the intervals; 0 leaves them out.
     n_sets
-        Of random attributes: by need, see :data:`biaslib.audit._nulls.DRAWS`.
+        Of random attributes: by need, see :data:`biaslib.audit.nulls.DRAWS`.
     """
 
     profile: str

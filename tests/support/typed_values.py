@@ -17,7 +17,7 @@ from scipy import stats
 from support import typed
 
 from biaslib import inference, metrics, models, published, reproduction, stimuli
-from biaslib.audit import _nulls
+from biaslib.audit import nulls
 from biaslib.datasets import fairface, links
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm

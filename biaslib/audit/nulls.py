@@ -13,7 +13,6 @@ import pandas
 from numpy.typing import ArrayLike
 
 from biaslib import inference
-from biaslib.inference._permutation import RESAMPLES as DRAWN_SIGNS
 from biaslib.studies import study1_grounded as grounded
 
 __all__ = [
@@ -60,7 +59,7 @@ def least_of_signs(n: int) -> float:
     >>> least_of_signs(6), least_of_signs(1_000)
     (0.03125, 1e-05)
     """
-    return 2 / 2**n if n <= 32 else 1 / DRAWN_SIGNS
+    return 2 / 2**n if n <= 32 else 1 / inference.RESAMPLES
 
 
 def contrast(
