@@ -16,7 +16,7 @@ from typing import Any
 import pandas
 
 from biaslib import runtime
-from biaslib.datasets import DataError, is_hidden
+from biaslib.datasets import DataError
 from biaslib.pictures.images import Pictures, check_images, pictures
 from biaslib.studies import study3_clip_audit as clip_audit
 
@@ -258,7 +258,9 @@ def _require_files(files: pandas.Series, table: Path) -> None:
             cells = files[wrong]
             _refuse(f"{_some(cells, 'file')} of {LABELS} {problem}", table, cells)
     below = (path.relative_to(folder) for path in folder.rglob("*"))
-    shown = {p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not is_hidden(p)}
+    shown = {
+        p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not runtime.is_hidden(p)
+    }
     if left := sorted(shown - {path.as_posix() for path in paths}):
         problem = f"{_some(left, 'picture')} without a row in {LABELS}: add rows, or move them away"
         _refuse(problem, table, word=left[0])

@@ -31,6 +31,9 @@ __all__ = [
 RESAMPLES = 200
 """Of the intervals; each study's chapter uses more."""
 
+DRAWN_SIGNS = 100_000
+"""Patterns of signs where they are drawn (:func:`biaslib.inference.sign_flip_test`)."""
+
 DRAWS = 100
 """Random attribute sets for each question of an audit: so many that of m questions a test that none
 of them reaches has a p-value of .01 / m at most, and Holm's correction leaves room for a claim."""
@@ -59,7 +62,7 @@ def least_of_signs(n: int) -> float:
     >>> least_of_signs(6), least_of_signs(1_000)
     (0.03125, 1e-05)
     """
-    return 2 / 2**n if n <= 32 else 1 / inference.RESAMPLES
+    return 2 / 2**n if n <= 32 else 1 / DRAWN_SIGNS
 
 
 def contrast(

@@ -5,7 +5,6 @@ its authors published, checks them, and says what it found.
 """
 
 from biaslib.datasets import ross2021, vlstereoset
-from biaslib.datasets._image_files import is_hidden
 from biaslib.datasets._problems import DataError, require_sound
 from biaslib.datasets.captions import (
     GENDER_WORDS,
@@ -39,7 +38,6 @@ __all__ = [
     "grounded_test",
     "group_counts",
     "images_of",
-    "is_hidden",
     "matching_captions",
     "membership",
     "outcomes",

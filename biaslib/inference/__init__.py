@@ -16,7 +16,6 @@ from biaslib.inference._exchange import (
     grounded_permutation_test,
 )
 from biaslib.inference._permutation import (
-    RESAMPLES,
     PermutationResult,
     n_partitions,
     permutation_p_values,
@@ -29,7 +28,6 @@ from biaslib.inference._random_attributes import RandomAttributeNull, random_att
 from biaslib.inference._sign_flip import sign_flip_test
 
 __all__ = [
-    "RESAMPLES",
     "Interval",
     "PermutationResult",
     "RandomAttributeNull",
