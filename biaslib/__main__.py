@@ -121,7 +121,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for name, cost in zip(names, costs, strict=True):
         loaded.append(audit.load(name, profile, options.device))
-        print(str(cost.timed(loaded[-1].model)).splitlines()[-1])
+        minutes = cost.minutes(loaded[-1].model)
+        if minutes is not None:
+            print(f"time: about {minutes:,.1f} minutes, timed with a few items")
     if options.dry_run:
         return 0
     return _audited(audit, loaded, profile, data, options)

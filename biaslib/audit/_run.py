@@ -43,8 +43,12 @@ LEVEL = 0.05
 """Of the whole report: the probability that it claims anything where there is nothing."""
 
 MISSING = (
-    *(DataError, ImageError, NothingFoundError, CheckpointError),
-    *(FileNotFoundError, ImportError),
+    DataError,
+    ImageError,
+    NothingFoundError,
+    CheckpointError,
+    FileNotFoundError,
+    ImportError,
 )
 """What is raised where data, weights or packages are missing."""
 
