@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 import biaslib
 from biaslib import display, models, runtime
 from biaslib.display import _figure
+from companion._drawing import round_ticks
 from companion._shared import p_cells
 
 
@@ -150,3 +151,9 @@ def test_the_stamp_claims_no_model_and_no_toy_where_none_ran():
     assert run.as_dict()["Profile"] == "planted (no model of the planted world on this page)"
     run.record(weights={"clip": models.load("clip", profile="planted").revision})
     assert run.as_dict()["Profile"] == "planted"
+
+
+def test_ticks_are_round():
+    assert list(round_ticks((0, 1))) == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    assert list(round_ticks((-0.37, 0.21))) == pytest.approx([-0.2, 0, 0.2])
+    assert list(round_ticks((0, 950)).values()) == ["0", "200", "400", "600", "800"]

@@ -15,8 +15,6 @@ from biaslib.checkpoints.files import checksums, revision_of, weight_files
 from biaslib.errors import CheckpointError
 from plantedworld.models.checkpoints import checkpoint
 
-TEXTS = ["the person is a nurse.", "the person is a doctor."]
-
 
 @pytest.fixture(scope="session")
 def two_states():

@@ -69,7 +69,7 @@ def test_a_disk_that_is_too_small_is_named_before_the_download(free, small, monk
 
 
 def test_what_a_study_needs_is_what_the_lists_of_files_add_up_to():
-    path = Path(runtime.__file__).parents[1] / "models" / "data" / "downloads.csv"
+    path = Path(runtime.__file__).parents[1] / "checkpoints" / "data" / "downloads.csv"
     with open(path, encoding="utf-8", newline="") as file:
         rows = [row["Study"] for row in csv.DictReader(file)]
     weights = dict(re.fullmatch(r"Study (\d): ([\d.]+) GB", row).groups() for row in rows)
