@@ -100,14 +100,10 @@ def test_ties():
     thirds = [1 / 3] * 3
     split = [[0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5], thirds]
     np.testing.assert_allclose(metrics.picks(tied, ties="split"), split)
-    with pytest.raises(ValueError, match="row 1 of scores is a tie of stereotype and irrelevant"):
-        metrics.picks(np.vstack([[S], tied[1:]]))
     near = [[1.0, 1.0 - 1e-9, 0.0]]
     np.testing.assert_array_equal(metrics.picks(near), [[1, 0, 0]])
-    with pytest.raises(
-        ValueError, match="row 0 of scores is a tie of stereotype and anti-stereotype"
-    ):
-        metrics.picks(near, tolerance=1e-6)
+    split = metrics.picks(near, ties="split", tolerance=1e-6)
+    np.testing.assert_array_equal(split, [[0.5, 0.5, 0]])
     found = metrics.selection_scores(np.vstack([tied, [S]]), np.ones(5, bool), ties="split")[
         "overall"
     ]
@@ -296,16 +292,6 @@ def test_two_way_is_the_softmax_and_carries_its_scale():
         assert found.scale == scale
     far = metrics.two_way([[-2000.0, 0.0]])
     assert far.log_probability[0] == -2000  # its probability is 0 as a float
-    with pytest.raises(ValueError, match=r"scale 1.0 above and 100.0 below"):
-        metrics.lmss(metrics.two_way(cosines), metrics.two_way(cosines, 100))
-
-
-def test_raw_cosines_hide_what_the_models_scale_shows():
-    original, neutral = np.array([[0.30, 0.25]]), np.array([[0.26, 0.26]])
-    raw = metrics.lmss(metrics.two_way(original), metrics.two_way(neutral))
-    own = metrics.lmss(metrics.two_way(original, 100), metrics.two_way(neutral, 100))
-    assert raw.values[0] == pytest.approx(math.log(2 / (1 + math.exp(-0.05))))
-    assert own.values[0] > 20 * raw.values[0] > 0
 
 
 def unbiased_model(correlation, n, rng, evidence=0.0):
@@ -380,28 +366,8 @@ def test_the_lift_of_vlss():
     assert metrics.percent_positive_without_bias(0.4, 0.4, 0.2) == 50
 
 
-# --- bad input -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: metrics.vlbs([S], [False]), "'overall' has no anti-stereotypical image"),
-        (lambda: metrics.percent_positive_without_bias(1.0), "below 1"),
-        (lambda: metrics.percent_positive_without_bias(-0.9, 0.9, 0.9), "no three variables"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_bad_categories_are_named():
+def test_categories_without_what_a_score_needs():
     scores, opposite = [S, A, I, I], [True, False, True, False]
-    with pytest.raises(ValueError, match="'b' has no anti-stereotypical image"):
-        metrics.selection_scores([S, A], [True, False], ["a", "b"])
-    with pytest.raises(ValueError, match="'b' has no relevant pick"):
-        metrics.selection_scores(scores, opposite, ["a", "a", "b", "b"])
     found = metrics.selection_scores(
         scores, opposite, ["a", "a", "b", "b"], require_relevant=False
     )["b"]
@@ -414,5 +380,3 @@ def test_bad_categories_are_named():
     assert found["a"].vlbs.value == found["overall"].vlbs.value == 100
     terms = metrics.selection_scores([S, A], [False] * 2, None, ["t", "u"], require_anti=False)
     assert np.isnan(terms["overall"].vlbs.value)
-    with pytest.raises(ValueError, match="row 2 of categories has no label"):
-        metrics.selection_scores(scores, opposite, ["a", "a", "", "b"])
