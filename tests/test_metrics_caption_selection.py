@@ -119,13 +119,6 @@ def test_ties_are_counted_where_they_are():
     assert {name: each.n_tied for name, each in found.items()} == {"overall": 1, "a": 0, "b": 1}
 
 
-def test_scores_that_a_softmax_rounds_to_a_tie_are_told_apart_before_it():
-    logits = np.array([[800.0, 801.0, -800.0], [0.0, 1e-17, -1.0]])
-    np.testing.assert_array_equal(metrics.picks(logits).argmax(1), [1, 1])
-    rounded = metrics.caption_probabilities(logits)
-    assert rounded[1, 0] == rounded[1, 1]
-
-
 def test_categories():
     scores = np.array([S, A, I, S, A, A])
     opposite = np.array([True, False, True, True, True, False])
@@ -294,13 +287,11 @@ def test_two_way_is_the_softmax_and_carries_its_scale():
     assert far.log_probability[0] == -2000  # its probability is 0 as a float
 
 
-def unbiased_model(correlation, n, rng, evidence=0.0):
-    """Return scores of captions and of neutral ones; `evidence` speaks for the anti-stereotype."""
+def unbiased_model(correlation, n, rng):
+    """Return scores of captions and of neutral ones."""
     original = rng.normal(size=(n, 3))
     noise = rng.normal(size=(n, 2))
     neutral = correlation * original[:, :2] + math.sqrt(1 - correlation**2) * noise
-    original[:, 1] += evidence
-    neutral[:, 1] += evidence
     return original, neutral
 
 
@@ -325,15 +316,6 @@ def test_selection_lifts_lmss_above_zero_without_bias(correlation):
     assert percent_positive(shifts) == pytest.approx(50, abs=1)
     assert percent_positive(picked) == pytest.approx(expected, abs=1.4)
     assert picked.mean() > shifts.mean() + 0.02
-
-
-def test_the_lift_is_the_same_at_any_scale_and_larger_on_anti_stereotypical_images():
-    originals, neutrals = unbiased_model(0.5, 20_000, np.random.default_rng(4))
-    raw, own = (shifts_of(originals, neutrals, scale)[1] for scale in (1.0, 30.0))
-    lift = percent_positive(raw)
-    assert percent_positive(own) == pytest.approx(lift, abs=0.05)
-    against = shifts_of(*unbiased_model(0.5, 60_000, np.random.default_rng(5), evidence=1.0))[1]
-    assert percent_positive(against) > lift + 5
 
 
 def test_the_lift_in_closed_form():

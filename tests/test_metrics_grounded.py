@@ -1,9 +1,6 @@
 """The three grounded experiments against slow code, and their nulls against brute force."""
 
-import importlib.util
 import itertools
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,7 +226,7 @@ def test_sign_patterns_are_counted_as_in_a_list(n, seed):
     assert found.statistic == pytest.approx(shifts.sum())
 
 
-@pytest.mark.parametrize("n", [32, 33, 200, 1_000])
+@pytest.mark.parametrize("n", [32, 33, 200])
 def test_signs_of_values_of_one_size_are_binomial(n):
     """Counted up to 32, and else drawn."""
     for heads in (n // 2 + 1, int(n / 2 + 0.8 * np.sqrt(n)), n):
@@ -245,31 +242,3 @@ def test_signs_of_values_of_one_size_are_binomial(n):
             ends = stats.binomtest(round(found.p_value * 1e5) - 1, 99_999).proportion_ci()
             assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
             assert found == inference.sign_flip_test(values, rng=0)
-
-
-LEVELS = Path(__file__).parents[1] / "tools" / "levels" / "experiment3.py"
-
-
-def simulation():
-    spec = importlib.util.spec_from_file_location("experiment3_levels", LEVELS)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("case", [2, 6, 8])
-def test_exchange_keeps_its_level_where_targets_share_a_direction_and_categories_are_seen(case):
-    """Of 120 draws under the null, as many below .05 as a binomial has but once in a million."""
-    levels = simulation()
-    p = levels.p_values(levels.NULLS[case], 120, np.random.default_rng(case))
-    least, most = stats.binom.ppf([5e-7, 1 - 5e-7], 120, 0.05)
-    assert least <= (p <= 0.05).sum() <= most
-    assert (p <= 0.01).sum() <= stats.binom.ppf(1 - 1e-6, 120, 0.01)
-
-
-def test_exchange_finds_half_a_standard_deviation_of_the_pictures_with_twenty_words_a_set():
-    levels = simulation()
-    design = next(each for each in levels.PLANTED if (each.words, each.pictures) == (20, 3))
-    p = levels.p_values(design, 60, np.random.default_rng(0))
-    assert (p <= 0.05).sum() >= stats.binom.ppf(1e-6, 60, 0.8)

@@ -89,17 +89,6 @@ def test_direction_reads_the_sign():
     assert {name: association_test(name).direction for name in expected} == expected
 
 
-def test_kinds_and_sources():
-    frame = association_tests().set_index("name")
-    assert set(frame["kind"]) == {"gender", "race", "race and gender", "age", "other"}
-    assert frame.loc["ABW", "kind"] == "race and gender"
-    assert frame["source"].str.contains(r"et al\. \(20\d\d\)|Tan and Celis \(2019\)").all()
-    assert association_test("C1").sources["A"] == (
-        "Caliskan et al. (2017), supplement, WEAT 1 to 4"
-    )
-    assert _data.set_frame()["source"].str.contains(r"\(20\d\d\)").all()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_test_compares_proper_sets(name):
     test = association_test(name)
