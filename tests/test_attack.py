@@ -3,9 +3,8 @@
 import csv
 
 import pytest
-from attack import Outcome, code, hosts, store
+from attack import code, store
 from attack.__main__ import HEADINGS, RESULTS
-from support import hostile
 
 pytestmark = pytest.mark.slow
 
@@ -14,13 +13,6 @@ pytestmark = pytest.mark.slow
 def test_any_damage_to_the_store_heals(seed):
     outcome = store.damages(40, seed)
     assert (outcome.tried, outcome.harm) == (40, 0)
-
-
-def test_only_the_address_that_was_checked_is_connected_to(tmp_path):
-    outcome = Outcome("a name that moves")
-    with hostile.serving() as server, hosts.names(server) as connected:
-        hosts.moved(tmp_path, outcome)
-    assert (outcome.tried, outcome.harm, connected) == (1, 0, [hosts.PUBLIC])
 
 
 def test_nothing_that_a_checkpoint_or_picture_holds_is_run():

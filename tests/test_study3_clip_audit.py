@@ -377,9 +377,9 @@ def test_without_model_and_captions_the_page_says_so_and_shows_no_number(paper):
 
 def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="Put there: train/, val/ and"):
+    with pytest.raises(FileNotFoundError, match="fetch"):
         study.inputs("paper")
-    sample.write_folders(tmp_path / "fairface")
+    sample.write_parquet(tmp_path / "fairface")
     corpus = study.inputs("paper").captions(tmp_path)
     assert "parquet files with a column of captions" in corpus.missing
     assert corpus.profile == "planted"
@@ -389,8 +389,7 @@ def test_missing_data_say_what_to_put_where(tmp_path, monkeypatch):
 
 
 def relabel(folder, change):
-    path = folder / "fairface_label_train.csv"
-    change(pandas.read_csv(path)).to_csv(path, index=False)
+    sample.write_parquet(folder, table=change(sample.people(sample.N_PER_GROUP)))
 
 
 def test_a_facet_with_one_group_is_refused_with_names_and_counts(paper):

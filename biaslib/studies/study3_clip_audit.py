@@ -485,8 +485,9 @@ def score(
         Tidy scores, one row a statistic, word (*test*), facet (*level*) and *group*; *n* portraits;
         *bias_type*, *kind*, *p_adjusted*, *few*. ``c_asc``, ``share`` (of the k retrieved) and
         ``skew`` (log of its ratio to the share in the data set, one portrait added) a group;
-        ``entropy`` a facet, its group "all". Intervals, of 95%, draw :attr:`Inputs.units` anew; a
-        group of one unit has none for C-ASC, and one of one portrait none at all. p-values take
+        ``entropy`` a facet, its group "all". Intervals, of 95% and of C-ASC and shares, draw
+        :attr:`Inputs.units` anew; a group of one unit has none for C-ASC, and one of one portrait
+        none at all. p-values take
         the same units: for C-ASC Welch's test of their means, where no unit belongs to the group
         with some portraits only; for shares the hypergeometric test, where each portrait is a
         unit. They are adjusted (Benjamini and Yekutieli) over all words and groups of a facet and
@@ -505,9 +506,10 @@ def score(
             of_facet = (each[:, place] for each in numbers)
             rows = _rows(table, facet, groups.columns, statistic, *of_facet)
             parts.append(rows.assign(few=rows["group"].map(few[facet])))
-        even = retrieval.intervals(groups.to_numpy(), "entropy", units, n_resamples, rng)
-        numbers = (each[:, None] for each in (even.estimate, even.low, even.high))
-        parts.append(_rows(table, facet, ["all"], "entropy", *numbers).assign(few=False))
+        top = retrieval.ranking[:, : retrieval.k]
+        nearest = caption_association.top_k_composition(top, groups.to_numpy())
+        entropy = caption_association.entropy(nearest.counts)[:, None]
+        parts.append(_rows(table, facet, ["all"], "entropy", entropy).assign(few=False))
     labels = {"study": STUDY, "model": model.name, "revision": model.revision}
     labels |= {"profile": given.profile, "dataset": given.dataset}
     return tidy(pandas.concat(parts, ignore_index=True), **labels, n=len(given.people), seed=seed)
