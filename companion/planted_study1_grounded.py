@@ -8,7 +8,7 @@ import pandas
 from biaslib.display import dots, interval_texts, marked, signed, subplots
 from biaslib.studies import study1_grounded as study
 from companion._check import Check, judge_function
-from companion.planted_measures import NARROW, name_rows
+from companion.planted_world import NARROW, name_rows
 from companion.study1_grounded import TINY
 from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.studies import study1_grounded as calibration

@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 
 from biaslib.display import interval_texts, marked, subplots
-from companion.planted_measures import NARROW
+from companion.planted_world import NARROW
 from companion.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank

@@ -6,7 +6,7 @@ import pandas
 from biaslib.display import interval_text, marked, subplots
 from biaslib.inference import rank_correlation_interval
 from companion._check import Check, judge_function
-from companion.planted_measures import NARROW
+from companion.planted_world import NARROW
 
 
 def truth_table(known: pandas.DataFrame) -> pandas.DataFrame:

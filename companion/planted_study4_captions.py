@@ -8,7 +8,7 @@ import pandas
 from biaslib.display import dots, interval_text, marked, signed, subplots
 from biaslib.metrics import caption_selection
 from companion._check import Check, judge, judge_list
-from companion.planted_measures import NARROW, name_rows
+from companion.planted_world import NARROW, name_rows
 from companion.study4_captions import score_cell, shift_cell
 
 LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}

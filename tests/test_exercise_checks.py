@@ -26,7 +26,7 @@ from companion import (
     what_is_measured,
 )
 from companion import planted_generative as generative
-from companion import planted_measures as measures
+from companion import planted_world as measures
 from companion import planted_study1_grounded as planted_study1
 from companion import planted_study3_clip_audit as planted_study3
 from companion import planted_study4_captions as planted_study4

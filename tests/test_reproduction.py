@@ -14,7 +14,7 @@ from biaslib.reproduction._headlines import HEADLINES, judged_headlines
 from biaslib.reproduction._printed import PAPERS, families, printed_tables
 from biaslib.reproduction._run_tables import tables_of_run
 from companion import _decidable as decidable
-from companion import planted_ledger as planted
+from companion import planted_world as planted
 
 TEXTS = Path(__file__).parents[2] / "shared" / "papers"
 IMAGINED = ("IDM", "RAM", "BIM")

@@ -8,7 +8,7 @@ from support.panels import assert_shows, choose, opened
 
 import plantedworld
 from biaslib import models, stimuli
-from companion import planted_measures as plots
+from companion import planted_world as plots
 from plantedworld.models.perfect import PerfectModel
 from plantedworld.studies import measures as study
 from plantedworld.studies.recorded import recorded
