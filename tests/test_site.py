@@ -28,8 +28,7 @@ from support.letters import smallest_letters
 from biaslib import audit, runtime
 from biaslib.studies.study4_captions import MODEL_HEADS
 from companion import text_encoders as plots
-from plantedworld.studies import held_out
-from plantedworld.studies import measures
+from plantedworld.studies import held_out, measures
 from plantedworld.studies import study4_captions as worlds
 
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
