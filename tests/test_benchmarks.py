@@ -225,12 +225,12 @@ def test_differences_are_in_the_unit_of_each_measure():
 
 
 def test_a_precision_is_set_and_set_back():
-    from biaslib.models import _batches
+    from biaslib.runtime import batches
 
     with _machine.calculating_in("bfloat16", "cpu"):
-        assert _batches.autocast("cpu").fast_dtype == torch.bfloat16
+        assert batches.autocast("cpu").fast_dtype == torch.bfloat16
         assert torch.backends.cuda.matmul.fp32_precision == "ieee"
-    assert not _batches.autocast("cpu")._enabled
+    assert not batches.autocast("cpu")._enabled
     before = torch.backends.cuda.matmul.fp32_precision
     with _machine.products_in("tf32"):
         assert torch.backends.cudnn.conv.fp32_precision == "tf32"

@@ -23,7 +23,7 @@ import transformers
 from biaslib import models, runtime
 from biaslib.audit import _parts
 from biaslib.models.generative import PROMPTS
-from biaslib.models.images import Pictures, pictures
+from biaslib.pictures.images import Pictures, pictures
 from biaslib.studies import study4_captions as selection
 from plantedworld.models.checkpoints import checkpoint
 from tools.benchmarks import loops

@@ -18,7 +18,7 @@ import torch
 import yaml
 
 from biaslib import models
-from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
+from biaslib.pictures.faster_rcnn import FasterRcnn, FasterRcnnConfig
 
 SETTINGS = {
     "model": {

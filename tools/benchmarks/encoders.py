@@ -15,9 +15,9 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import run_in_batches
 from biaslib.models.bert import Bert
 from biaslib.runtime import Store
+from biaslib.runtime.batches import run_in_batches
 
 BATCH = 16
 N_TEXTS = 48

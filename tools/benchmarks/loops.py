@@ -160,7 +160,7 @@ def files(folder: Path, n: int, height: int = 480, width: int = 640) -> list[Pat
 
 def regions(n: int, width: int = 2048):
     """Return 36 regions of random features and boxes for each of n pictures."""
-    from biaslib.models.regions import RegionFeatures
+    from biaslib.pictures.regions import RegionFeatures
 
     rng, shape = np.random.default_rng(0), (n, 36)
     corners = np.concatenate([rng.random((*shape, 2)) / 2, 0.6 + rng.random((*shape, 2)) / 3], -1)

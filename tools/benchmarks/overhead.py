@@ -59,7 +59,7 @@ def fusion(model, public: Callable, rows: Callable) -> loops.Loops:
 
 def of_texts(model, folder: Path) -> loops.Loops:
     """Return the loops of embedding texts."""
-    from biaslib.models._sentences import Pooling
+    from biaslib.checkpoints.sentences import Pooling
 
     said = loops.texts(4 * N)
 

@@ -66,7 +66,7 @@ def parts_of(name: str, size: str) -> full_size_models.Parts:
 
 def as_loaded(processor: Any) -> Any:
     """Return an image processor as the package reads it from a folder."""
-    from biaslib.models._transforms import read_image_processor
+    from biaslib.pictures.transforms import read_image_processor
 
     with tempfile.TemporaryDirectory() as folder:
         processor.save_pretrained(folder)
@@ -141,8 +141,8 @@ def detector(size: str, device: str) -> Asked:
 
 def detecting(settings: dict[str, Any], device: str) -> Asked:
     """Return a region detector of random weights."""
-    from biaslib.models.detector import Detector
-    from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
+    from biaslib.pictures.detector import Detector
+    from biaslib.pictures.faster_rcnn import FasterRcnn, FasterRcnnConfig
 
     torch.manual_seed(0)
     with torch.device(device):

@@ -159,7 +159,7 @@ def empty_store() -> Iterator[Any]:
 
 def grounded_tests(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return study 1's embeddings of one test, and d and p of its three experiments."""
-    from biaslib.models.capabilities import EMBED_WITH_IMAGES
+    from biaslib.capabilities import EMBED_WITH_IMAGES
     from biaslib.studies import study1_grounded as study
 
     chosen = {"names": ["occupation-gender"], "levels": ("sentence",), "n_texts": size["texts"]}
@@ -175,7 +175,7 @@ def grounded_tests(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def masked_words(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return study 2's log-probabilities, the masked log-ratios S and B, and their signs."""
-    from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES
+    from biaslib.capabilities import FILL, FILL_WITH_IMAGES
     from biaslib.studies import study2_masked as study
 
     given = study.inputs("planted", per_agent=size["per_agent"])
@@ -210,7 +210,7 @@ def retrieved(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def chosen_captions(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return study 4's scores of captions, vlrs and vlbs in per cent, and the captions chosen."""
-    from biaslib.models.capabilities import MATCH
+    from biaslib.capabilities import MATCH
     from biaslib.studies import study4_captions as study
 
     given = study.inputs("planted", n_per_category=size["n_per_category"])
@@ -226,7 +226,7 @@ def chosen_captions(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def _capabilities(*names: str) -> Callable[[], set[str]]:
     def found() -> set[str]:
-        from biaslib.models import capabilities
+        from biaslib import capabilities
 
         return {getattr(capabilities, name) for name in names}
 

@@ -57,7 +57,7 @@ def measured(
 
     ``ceilings`` are in TFLOP/s by precision; ``counted`` keeps the FLOP of a task's bare loop.
     """
-    from biaslib.models._batches import autocast
+    from biaslib.runtime.batches import autocast
 
     asked, seconds_to_build = built(name, size, device)
     n = TASKS[name].items[size]
@@ -121,7 +121,7 @@ def written(n: int, height: int, width: int) -> list[Path]:
 @functools.lru_cache(maxsize=1)
 def decoded(files: tuple[Path, ...]) -> list[np.ndarray]:
     """Return pictures of files, uint8 (height, width, 3) each."""
-    from biaslib.models.images import open_image
+    from biaslib.pictures.images import open_image
 
     return [np.asarray(open_image(path)) for path in files]
 
