@@ -143,9 +143,9 @@ def bound_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataF
     """
     floors = floor.groupby(["measure", "model"])["floor"].mean().rename("noise floor")
     table = zero.join(floors, on=["measure", "model"])
-    named = {"measure": table["measure"].map(study.MEASURES), "model": table["model"].map(MODELS)}
-    ends = interval_texts(table, 3)
-    table = table.assign(**named, **{"90% interval": ends})
+    table["measure"] = table["measure"].map(study.MEASURES)
+    table["model"] = table["model"].map(MODELS)
+    table["90% interval"] = interval_texts(table, 3)
     return table[["measure", "model", "statistic", "mean", "90% interval", "within", "noise floor"]]
 
 
@@ -241,34 +241,6 @@ def _drawing(scores: pandas.DataFrame, measure: str, dose: float) -> Drawing:
         note="planted world",
         height=400,
     )
-
-
-# Harder worlds
-
-
-def harder_figure(summary: pandas.DataFrame):
-    """Draw what a perfect model scores in harder worlds: the slope of the scaled difference, and
-    the order that C-ASC keeps.
-
-    Parameters
-    ----------
-    summary
-        Of ``recorded("harder_worlds")``.
-    """
-    figure, axes = subplots(height=3.4, width=NARROW)
-    for measure, column, colour, mark in (
-        ("logit", "slope", "C0", "o"),
-        ("c_asc", "rank within signs", "C1", "D"),
-    ):
-        rows = summary[summary["measure"] == measure]
-        told = f"{study.MEASURES[measure].removeprefix('similarity: ')}, {column}"
-        axes.plot(rows[column], rows["option"], mark, color=colour, label=told)
-    axes.axvline(1, color="0.4", linewidth=1, linestyle="--")
-    axes.set_xlim(-0.05, 1.1)
-    axes.invert_yaxis()
-    axes.tick_params(labelsize=9)
-    axes.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.2, -0.1))
-    return marked(figure)
 
 
 # The held-out test

@@ -124,13 +124,3 @@ def test_captions_and_pictures_carry_a_word_in_shares_that_the_seed_draws():
     assert stats.kstest(strength["share"], "uniform").pvalue > 1e-4
 
 
-def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted():
-    first, second = (plantedworld.world(3, 5_000, sample=each) for each in (0, 1))
-    assert first.training_seed == 5_000
-    assert first.training_seed != second.training_seed
-    assert np.array_equal(first.truth.log_words, second.truth.log_words)
-    texts = [
-        each.text_corpus(200, np.random.default_rng([each.training_seed, 1]))["text"].tolist()
-        for each in (first, second)
-    ]
-    assert texts[0] != texts[1]
