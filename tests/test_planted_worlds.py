@@ -122,5 +122,3 @@ def test_captions_and_pictures_carry_a_word_in_shares_that_the_seed_draws():
         assert np.ptp(gap) < 1e-9
     assert share.between(0, 1).all()
     assert stats.kstest(strength["share"], "uniform").pvalue > 1e-4
-
-

@@ -492,8 +492,6 @@ def test_an_object_fades_from_the_picture_without_it_to_the_one_with_it():
     assert np.abs(between - mean).max() <= 0.5
 
 
-
-
 def test_a_perfect_model_never_picks_an_irrelevant_caption_if_it_sees_the_answer():
     exact = worlds.relevance(seeds=[0], n=12).set_index("model")
     assert exact.loc["oracle", ["third word", "thing"]].tolist() == [100, 100]
