@@ -76,7 +76,7 @@ NEEDED = {
     "captions": "biaslib.datasets biaslib.datasets.captions duckdb",
     "models": "biaslib.models.bert biaslib.models.vilt biaslib.models.albef biaslib.datasets "
     "biaslib.studies.text_encoders biaslib.stimuli.pool biaslib.runtime",
-    "planted,models": "plantedworld plantedworld.studies.measures companion.planted_measures",
+    "planted,models": "plantedworld plantedworld.studies.measures companion.planted_world",
     "models,clip": "biaslib.models.open_clip",
     "models,regions": "biaslib.pictures.detector",
 }

@@ -31,9 +31,9 @@ from companion import study4_captions as caption_plots
 from companion import text_encoders as text_plots
 from companion.capstone import FLAWED
 from companion.what_is_measured import agreement, two_levels
-from plantedworld import _seeds, _sprites, trial
+from plantedworld import _seeds, _sprites
 from plantedworld.inputs import study3_clip_audit as toy_audit
-from plantedworld.studies import measures, recovery
+from plantedworld.studies import held_out, measures, recovery
 from plantedworld.studies import study1_grounded as planted_grounded
 from plantedworld.studies import study4_captions as planted_captions
 from plantedworld.studies.recorded import recorded
@@ -110,18 +110,18 @@ def deviations_within(c_asc):
 # The held-out test
 
 KEYS = ["measure", "model", "dose", "statistic"]
-trials = trial.judged()
-targets, rises, attacks = trials["verdicts"], trials["rises"], trials["attacks"]
-recovers = trial.recoveries(targets)["recovers"]
+results = held_out.results()
+targets, rises, attacks = results["verdicts"], results["rises"], results["attacks"]
+recovers = targets.groupby(["measure", "model"])["reached"].all()
 wrong = attacks[attacks["scores"] != "the models' own"]
 clean = attacks["scores"] == "no bias"
 biased = attacks[~clean]
-beside = trials["stand_ins"].merge(targets[[*KEYS, "least", "most"]], on=KEYS)
+beside = results["stand_ins"].merge(targets[[*KEYS, "least", "most"]], on=KEYS)
 near = beside[beside["mean"].between(beside["least"], beside["most"])].drop_duplicates(KEYS)
-starts = trial.models().query("start != '-'")["start"]
-anew = ~starts.isin(trial.models()["sha256"])
+starts = held_out.models().query("start != '-'")["start"]
+anew = ~starts.isin(held_out.models()["sha256"])
 no_width = targets[targets["low"] == targets["high"]]
-casc_scores = pandas.read_parquet(trial.DATA / "scores.parquet").query(
+casc_scores = pandas.read_parquet(held_out.DATA / "scores.parquet").query(
     "measure == 'C-ASC' and model == 'clip' and dose == 3 and slot in ('role', 'object')"
 )
 casc_ranks = [
