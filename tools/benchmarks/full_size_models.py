@@ -14,13 +14,11 @@ import transformers
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from tools.benchmarks.full_size import WORDS
+
 SEED = 0
 HALF = [0.5] * 3
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS = [
-    *("the", "a", "an", "woman", "man", "is", "nurse", "pilot", "doctor", "old", "here", "."),
-    *("carrying", "bag", "in", "street", "city", "photo", "of"),
-]
 
 
 class Parts(NamedTuple):
