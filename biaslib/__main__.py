@@ -60,8 +60,8 @@ def profile_of(model: str, data: str) -> str:
     A registered name is the toy of that name in the profile ``planted``, which knows the words of
     the planted world and no others: with pictures of one's own the released model is meant.
     """
+    from biaslib.checkpoints.names import place_of
     from biaslib.models import REGISTRY
-    from biaslib.models._folders import place_of
 
     place = place_of(model)
     if isinstance(place, Path):

@@ -23,8 +23,8 @@ from biaslib import __main__ as command_line
 from biaslib import audit, inference, models, runtime, stimuli
 from biaslib.audit import _compare, _cost, _grounding, _nulls, _parts, _run
 from biaslib.datasets import DataError
+from biaslib.errors import CapabilityError, CheckpointError
 from biaslib.metrics import caption_association
-from biaslib.models.errors import CapabilityError, CheckpointError
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
 from biaslib.studies.scores import COLUMNS
@@ -226,7 +226,7 @@ def read(page):
 
 
 def numbered(n=40):
-    from biaslib.models.images import pictures
+    from biaslib.pictures.images import pictures
 
     shown = pictures(np.stack([np.full((8, 8, 3), at, np.uint8) for at in range(n)]))
     return shown, [f"picture {at}" for at in range(n)]

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from biaslib import models, runtime
-from biaslib.models._batches import (
+from biaslib.checkpoints.weights import loading
+from biaslib.runtime import UnknownNameError
+from biaslib.runtime.batches import (
     on_device,
     precision,
     rows_that_fit,
     run_in_batches,
 )
-from biaslib.models._checkpoints import loading
-from biaslib.runtime import UnknownNameError
 
 LENGTHS = [3, 9, 1, 9, 5, 2, 7]
 
@@ -80,7 +80,7 @@ def test_a_batch_that_finds_no_memory_is_halved_and_the_size_kept(error):
 def test_weights_larger_than_what_a_card_has_free_are_no_damaged_files(monkeypatch, tmp_path):
     """Before any picture is opened: BERT-base's matrix of words alone has 0.09 GiB."""
     network = torch.nn.Embedding(30522, 768)
-    monkeypatch.setattr("biaslib.models._batches.free_memory", lambda device: 2**26)
+    monkeypatch.setattr("biaslib.runtime.batches.free_memory", lambda device: 2**26)
     sizes = r"weights of bert take 0\.1 GiB.*cuda:1 has 0\.1 GiB free.*larger card"
     with pytest.raises(MemoryError, match=sizes), loading(tmp_path, "bert"):
         on_device(network, "cuda:1", "bert")

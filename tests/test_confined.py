@@ -10,9 +10,9 @@ import pytest
 from support import confined
 
 from biaslib import models
+from biaslib.checkpoints.registry import REGISTRY
+from biaslib.checkpoints.weights import without_hub
 from biaslib.models import CheckpointError, text
-from biaslib.models._checkpoints import without_hub
-from biaslib.models._registry import REGISTRY
 from plantedworld.models.checkpoints import checkpoint
 
 ALL_OF_PLANTED = """

@@ -17,7 +17,7 @@ from support import hostile
 
 from biaslib import datasets
 from biaslib.datasets import _fetcher, links, ross2021
-from biaslib.models.images import open_image
+from biaslib.pictures.images import open_image
 
 
 @pytest.fixture

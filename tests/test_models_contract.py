@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 from support import families, small_models
 
 import plantedworld
+from biaslib import capabilities as can
 from biaslib import models
-from biaslib.models import _batches
-from biaslib.models import capabilities as can
-from biaslib.models.capabilities import CapabilityError
-from biaslib.models.errors import CheckpointError
+from biaslib.capabilities import CapabilityError
+from biaslib.errors import CheckpointError
 from biaslib.models.fusion import Mask
+from biaslib.runtime import batches
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* was trained on features of:UserWarning"),
@@ -126,14 +126,14 @@ def test_the_number_of_rows_a_pass_changes_nothing(model):
 
 @of("bert", *families.DUAL, "open-clip", "albef", "flava")
 def test_a_device_is_asked_how_many_rows_fit(model, monkeypatch):
-    sizes, batches = [], _batches._Batches
-    for module in ("text", "bert", "dual", "_pixels"):
+    sizes, run = [], batches._Batches
+    for module in ("text", "bert", "dual", "pixel_model"):
         place = f"biaslib.models.{module}.rows_that_fit"
         monkeypatch.setattr(place, lambda device, least: 3, raising=False)
     monkeypatch.setattr(
-        _batches,
+        batches,
         "_Batches",
-        lambda rows, run, size, load: sizes.append(size) or batches(rows, run, size, load),
+        lambda rows, ask, size, load: sizes.append(size) or run(rows, ask, size, load),
     )
     if can.ENCODE in model.capabilities:
         model.encode_text(TEXTS), model.encode_image(small_models.pictures(4))
@@ -170,7 +170,7 @@ def test_the_same_input_gives_the_same_bytes_and_leaves_torchs_generator_alone(m
 def test_half_the_precision_is_close_to_float32(model, dtype, share, monkeypatch):
     """To a share of how far the rows are apart."""
     whole = answers(model, shown(model))
-    for module in ("fusion", "text", "dual", "_pixels", "bert"):
+    for module in ("fusion", "text", "dual", "pixel_model", "bert"):
         monkeypatch.setattr(
             f"biaslib.models.{module}.autocast",
             lambda _: torch.autocast("cpu", dtype=dtype),

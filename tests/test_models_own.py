@@ -9,7 +9,7 @@ from support import repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models, runtime
-from biaslib.models._checkpoints import CheckpointError, read_weights
+from biaslib.checkpoints.weights import CheckpointError, read_weights
 from plantedworld.models.checkpoints import checkpoint
 
 TEXT = ["the nurse is here"]

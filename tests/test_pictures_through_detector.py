@@ -13,9 +13,10 @@ from support import repositories, stored
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
-from biaslib.models import _region_model, detector
+from biaslib.models import region_model
 from biaslib.models.fusion import Mask
-from biaslib.models.images import pictures
+from biaslib.pictures import detector
+from biaslib.pictures.images import pictures
 from biaslib.runtime import Store
 from biaslib.studies import study1_grounded as grounded
 
@@ -85,9 +86,9 @@ def test_models_share_one_detector_and_let_it_go(hub, files, monkeypatch):
 
 def test_half_precision_has_regions_of_its_own_in_the_store(finder, files, tmp_path, monkeypatch):
     store = Store(tmp_path)
-    _region_model.found_regions(files[:1], finder, store)
-    monkeypatch.setattr("biaslib.models._batches.precision", lambda *_: torch.bfloat16)
-    _region_model.found_regions(files[:1], finder, store)
+    region_model.found_regions(files[:1], finder, store)
+    monkeypatch.setattr("biaslib.runtime.batches.precision", lambda *_: torch.bfloat16)
+    region_model.found_regions(files[:1], finder, store)
     assert sorted(stored.table(store)["options"]) == ["", "precision=float16"]
 
 
@@ -103,10 +104,10 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
             looked.extend(images.ids)
             return finder.regions(images, words)
 
-    first = _region_model.found_regions(files[:2], Counted, store)[[0, 1]]
+    first = region_model.found_regions(files[:2], Counted, store)[[0, 1]]
     moved = tmp_path / "moved.png"
     moved.write_bytes(files[1].read_bytes())
-    second = _region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
+    second = region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
     assert (len(second), second.width) == (4, regions.width)
     second = second[np.arange(4)]
     assert second.labelled
@@ -116,19 +117,19 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
         assert np.allclose(getattr(second, name), expected[[2, 1, 0, 1]], atol=1e-4), name
     assert first.class_names == regions.class_names == tuple(repositories.CLASSES)
     Counted.revision = "another"
-    _region_model.found_regions(files[:1], Counted, store)
+    region_model.found_regions(files[:1], Counted, store)
     assert len(looked) == 4
 
 
 def test_regions_stay_in_the_store_and_those_of_a_batch_are_read(
     hub, files, regions, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(_region_model, "SHARD", 1)
-    monkeypatch.setattr(_region_model, "AT_ONCE", 2)
+    monkeypatch.setattr(region_model, "SHARD", 1)
+    monkeypatch.setattr(region_model, "AT_ONCE", 2)
     model, read = load("lxmert"), []
-    unpacked = _region_model._unpacked
+    unpacked = region_model._unpacked
     monkeypatch.setattr(
-        _region_model, "_unpacked", lambda rows: read.append(len(rows)) or unpacked(rows)
+        region_model, "_unpacked", lambda rows: read.append(len(rows)) or unpacked(rows)
     )
     monkeypatch.setattr(model, "batch_size", 1)
     monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))

@@ -10,9 +10,8 @@ import pytest
 from scipy.special import expit, logsumexp
 
 import plantedworld
-from biaslib import models, stimuli
+from biaslib import capabilities, models, stimuli
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
-from biaslib.models import capabilities
 from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
 from plantedworld._truth import planted_strengths, word_indices
 from plantedworld._words import SLOT_SHARES

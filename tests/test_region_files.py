@@ -5,8 +5,8 @@ import base64
 import numpy as np
 import pytest
 
-from biaslib.models import region_files
-from biaslib.models.region_files import FeatureFileError
+from biaslib.pictures import region_files
+from biaslib.pictures.region_files import FeatureFileError
 
 BOXES = {
     "a": np.array([[0, 0, 64, 48], [16, 12, 32, 24]], np.float32),

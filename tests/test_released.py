@@ -15,12 +15,13 @@ import transformers
 from support import rehearsal_grounded, small_models
 
 from biaslib import models, runtime
+from biaslib.capabilities import CapabilityError
 from biaslib.metrics.grounded import grounded
-from biaslib.models import lxmert, region_files, released, vilbert, visualbert, vl_bert
-from biaslib.models.capabilities import CapabilityError
+from biaslib.models import lxmert, released, vilbert, visualbert, vl_bert
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures import region_files
+from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import study1_grounded as study
 from companion import study1_released as as_released
 from plantedworld.inputs import study1_grounded as planted

@@ -12,9 +12,9 @@ from support.hub import instead_of_the_real_one
 
 from biaslib import models, reproduction, runtime
 from biaslib.__main__ import main
+from biaslib.checkpoints.downloads import fetch_data
+from biaslib.errors import CheckpointError
 from biaslib.models import REGISTRY
-from biaslib.models.downloads import fetch_data
-from biaslib.models.errors import CheckpointError
 from companion import _decidable as decidable
 from companion import study3_clip_audit as plots
 

@@ -13,9 +13,9 @@ import torch
 from biaslib import published, reproduction, runtime
 from biaslib.errors import InputError
 from biaslib.models import REGISTRY
-from biaslib.models._batches import full_float32
 from biaslib.models.stored import cached_outputs
 from biaslib.reproduction import tables_of_run
+from biaslib.runtime.batches import full_float32
 from companion import _decidable as decidable
 from companion.what_holds_up import completed
 

@@ -11,8 +11,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from biaslib import models, runtime
-from biaslib.models._folders import checksums, revision_of, weight_files
-from biaslib.models.errors import CheckpointError
+from biaslib.checkpoints.files import checksums, revision_of, weight_files
+from biaslib.errors import CheckpointError
 from plantedworld.models.checkpoints import checkpoint
 
 TEXTS = ["the person is a nurse.", "the person is a doctor."]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from biaslib import models, runtime
-from biaslib.models.errors import CheckpointError
+from biaslib.errors import CheckpointError
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -21,7 +21,7 @@ def test_models_follow_the_run_and_not_the_environment(monkeypatch):
     def fetch(entry):
         raise CheckpointError(f"{entry.source} was asked for")
 
-    monkeypatch.setattr("biaslib.models.downloads.fetch", fetch)
+    monkeypatch.setattr("biaslib.checkpoints.downloads.fetch", fetch)
     monkeypatch.setenv("BIASLIB_PROFILE", "planted")
     runtime.start("paper")
     assert runtime.profile() == "paper"

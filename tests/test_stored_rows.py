@@ -8,10 +8,10 @@ import torch
 from support import stored
 
 from biaslib import models
-from biaslib.models._batches import full_float32
-from biaslib.models.capabilities import ENCODE
+from biaslib.capabilities import ENCODE
 from biaslib.models.stored import cached_outputs, store_key
 from biaslib.runtime import Store
+from biaslib.runtime.batches import full_float32
 
 
 class OnCard:

@@ -18,7 +18,7 @@ from support import stored
 import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.metrics.association import cosines
-from biaslib.models.images import WithRegions
+from biaslib.pictures.images import WithRegions
 from biaslib.studies import study1_grounded as study
 from plantedworld.inputs import study1_grounded as planted
 

@@ -10,8 +10,8 @@ from scipy import stats
 
 import plantedworld
 from biaslib import datasets, stimuli
-from biaslib.models import region_files
-from biaslib.models.images import Pictures, pictures
+from biaslib.pictures import region_files
+from biaslib.pictures.images import Pictures, pictures
 from biaslib.runtime import Store, UnknownNameError
 from biaslib.studies import _regions as regions
 from biaslib.studies import study2_masked as study

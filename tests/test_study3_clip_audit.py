@@ -15,7 +15,7 @@ import plantedworld
 from biaslib import inference, published, reproduction, runtime, stimuli
 from biaslib.datasets import DataError, captions
 from biaslib.metrics import caption_association
-from biaslib.models.images import pictures
+from biaslib.pictures.images import pictures
 from biaslib.runtime import Store
 from biaslib.studies import study3_clip_audit as study
 from companion import planted_study3_clip_audit as verdicts

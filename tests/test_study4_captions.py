@@ -16,8 +16,8 @@ import plantedworld
 from biaslib import inference, published
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.metrics import caption_selection
-from biaslib.models.images import pictures
-from biaslib.models.regions import NothingFoundError
+from biaslib.pictures.images import pictures
+from biaslib.pictures.regions import NothingFoundError
 from biaslib.published import zhou2022
 from biaslib.published.counts import mcnemar_p
 from biaslib.runtime import Store

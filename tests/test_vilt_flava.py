@@ -12,8 +12,9 @@ from support.families import VILT, without
 from support.small_models import VOCABULARY
 
 from biaslib import models, runtime
-from biaslib.models import _registry, flava, vilt
-from biaslib.models._checkpoints import CheckpointError
+from biaslib.checkpoints import registry
+from biaslib.checkpoints.weights import CheckpointError
+from biaslib.models import flava, vilt
 
 TEXTS = ["the woman is a [MASK] .", "a man is here.", "the old woman is a tall pilot ."]
 MASKED = ["the woman is a [MASK] .", "[MASK] is here", "the old man is a tall [MASK] ."]
@@ -26,7 +27,7 @@ PICTURES = small_models.pictures(3)
 
 
 def entry(name):
-    return dataclasses.replace(_registry.REGISTRY["clip"], name=name, family=name)
+    return dataclasses.replace(registry.REGISTRY["clip"], name=name, family=name)
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ from support import families, small_models
 from support.families import WIDTH, regions
 
 from biaslib import models
-from biaslib.models import region_files
 from biaslib.models.fusion import Mask
 from biaslib.models.lxmert import no_regions
-from biaslib.models.regions import FeatureFileError, RegionFeatures
 from biaslib.models.released import reader
+from biaslib.pictures import region_files
+from biaslib.pictures.regions import FeatureFileError, RegionFeatures
 
 TEXTS = ["the woman is carrying a nurse.", "old", "a man is here.", "the pilot is a tall woman."]
 MASKED = ["the [MASK] is a nurse.", "[MASK]", "a man is [MASK] here.", "the tall [MASK]."]

@@ -19,10 +19,10 @@ from test_models_contract import CANDIDATES, CAPTIONS, MASKED, TEXTS
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from biaslib import capabilities as can
 from biaslib import models
-from biaslib.models import capabilities as can
-from biaslib.models.detector import Detector
-from biaslib.models.networks import faster_rcnn
+from biaslib.pictures import faster_rcnn
+from biaslib.pictures.detector import Detector
 
 OWN_WAITS = {"siglip2": "transformers reads the shape of each picture back from the device"}
 """Families whose library waits within its own code."""

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from biaslib import capabilities as can
 from biaslib import models, runtime
 from biaslib.audit._folder import OwnFolder
 from biaslib.audit._parts import Part, Setting
 from biaslib.audit._run import chosen_data, chosen_parts, least_p_values
 from biaslib.audit._tables import reach
-from biaslib.models import capabilities as can
-from biaslib.models._folders import place_of, weight_files
-from biaslib.models._registry import identify, repository
-from biaslib.models.downloads import kept, listed_bytes, settings_of
-from biaslib.models.images import pictures
+from biaslib.checkpoints.downloads import kept, listed_bytes, settings_of
+from biaslib.checkpoints.files import weight_files
+from biaslib.checkpoints.names import place_of
+from biaslib.checkpoints.registry import identify, repository
+from biaslib.pictures.images import pictures
 
 __all__ = ["Cost", "DoesNotFitError", "cost"]
 
@@ -166,7 +167,7 @@ def cost(
     profile, device, data, parts
         As of :func:`run`.
     """
-    from biaslib.models._batches import precision
+    from biaslib.runtime.batches import precision
 
     profile, device = runtime.profile(profile), runtime.device(device)
     stimuli, folder = chosen_data(data, profile)

@@ -18,7 +18,7 @@ import pandas
 from biaslib import runtime
 from biaslib.datasets import DataError
 from biaslib.datasets._image_files import is_hidden
-from biaslib.models.images import Pictures, check_images, pictures
+from biaslib.pictures.images import Pictures, check_images, pictures
 from biaslib.studies import study3_clip_audit as clip_audit
 
 __all__ = ["LABELS", "OwnFolder", "read_folder"]

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas
 
+from biaslib import capabilities as can
 from biaslib import inference, models, runtime, stimuli
 from biaslib.audit import _nulls as nulls
 from biaslib.audit._folder import OwnFolder
 from biaslib.audit._grounding import GroundingCheck, choices, masked_name
+from biaslib.checkpoints.names import place_of
 from biaslib.metrics import caption_association
-from biaslib.models import capabilities as can
-from biaslib.models._folders import place_of
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study2_masked as masked
 from biaslib.studies import study3_clip_audit as clip_audit
@@ -94,7 +94,7 @@ def load(given: Any, profile: str | None = None, device: str | None = None) -> A
     ----------
     given
         What :func:`biaslib.models.load` takes, or an object with ``capabilities`` and the methods
-        of these (:mod:`biaslib.models.capabilities`), a name and a revision.
+        of these (:mod:`biaslib.capabilities`), a name and a revision.
     profile, device
         As of :func:`biaslib.models.load`.
 
@@ -151,7 +151,7 @@ class Part:
     study, name
         Whose measure, and what is done.
     needs
-        The capability: a name of :mod:`biaslib.models.capabilities`.
+        The capability: a name of :mod:`biaslib.capabilities`.
     run
         Takes the model and the setting; returns tidy scores.
     items

@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import PIL
 
-from biaslib.models.images import FORMATS, ImageError, check_images, pictures
+from biaslib.pictures.images import FORMATS, ImageError, check_images, pictures
 from biaslib.runtime import Store, progress
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")

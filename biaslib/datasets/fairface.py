@@ -26,7 +26,7 @@ import pandas
 from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.models.images import ImageError, Pictures, check_images, opened, pictures
+from biaslib.pictures.images import ImageError, Pictures, check_images, opened, pictures
 from biaslib.runtime import cleaned, file_sha256, read_table, unknown_name
 
 __all__ = [

@@ -21,13 +21,13 @@ from typing import Any
 
 import pandas
 
+from biaslib.checkpoints.downloads import PAGES
 from biaslib.datasets import _fetcher
 from biaslib.datasets._arguments import require_path, require_table
 from biaslib.datasets._fetcher import HERE
 from biaslib.datasets._problems import DataError
 from biaslib.metrics.inputs import flag, whole_number
-from biaslib.models.downloads import PAGES
-from biaslib.models.images import ImageError, open_image, opened
+from biaslib.pictures.images import ImageError, open_image, opened
 from biaslib.runtime import INVISIBLE, cleaned, file_sha256, one_at_a_time, progress
 
 __all__ = ["coverage", "download_images", "outcomes"]

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pandas
 
+from biaslib.checkpoints.downloads import retrieve
 from biaslib.datasets._arguments import require_path, require_table
 from biaslib.datasets._problems import DataError, problems, require_sound
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
 from biaslib.metrics.inputs import whole_number
-from biaslib.models.downloads import retrieve
 from biaslib.runtime import cleaned, file_sha256, read_table
 
 __all__ = [

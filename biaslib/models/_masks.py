@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 
-from biaslib.models._batches import run_in_batches
 from biaslib.models._words import require_fitting
 from biaslib.runtime import unknown_name
+from biaslib.runtime.batches import run_in_batches
 
 PIECES = ("chain", "mean")
 AMONG = ("vocabulary", "candidates")
@@ -73,7 +73,7 @@ def candidate_log_prob(
         Takes the numbers of the texts of a batch, (b,), b rows of tokens with masks, and q pairs
         (q, 2) of a mask, counted through all rows from left to right, and a word piece; returns
         the log-softmax over the vocabulary of each pair, (q,), as
-        :func:`biaslib.models._batches.gather_log_probabilities` does. Every row has as many pairs
+        :func:`biaslib.runtime.batches.gather_log_probabilities` does. Every row has as many pairs
         as the one that is asked most; what fills a row up is not looked at.
     pieces
         ``chain`` or ``mean``.

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from biaslib.errors import InputError
-from biaslib.models.errors import CheckpointError
+from biaslib.errors import CheckpointError, InputError
 
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""

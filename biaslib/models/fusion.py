@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from biaslib.models._batches import (
-    at,
-    autocast,
-    gather_log_probabilities,
-    on_device,
-    rows_that_fit,
-    run_in_batches,
+from biaslib.capabilities import (
+    EMBED,
+    EMBED_WITH_IMAGES,
+    FILL,
+    FILL_WITH_IMAGES,
+    MATCH,
+    require,
 )
+from biaslib.errors import CapabilityError
 from biaslib.models._masks import candidate_log_prob, padded
 from biaslib.models._tokens import Tokens, places_of, tokenized
-from biaslib.models._transforms import ImageBatch, different, selected
 from biaslib.models._words import (
     listed,
     require_embedded,
@@ -32,17 +32,17 @@ from biaslib.models._words import (
     with_mask,
     word_pieces,
 )
-from biaslib.models.capabilities import (
-    EMBED,
-    EMBED_WITH_IMAGES,
-    FILL,
-    FILL_WITH_IMAGES,
-    MATCH,
-    require,
-)
-from biaslib.models.errors import CapabilityError
-from biaslib.models.regions import SharedRegions
 from biaslib.models.text import require_level
+from biaslib.pictures.regions import SharedRegions
+from biaslib.pictures.transforms import ImageBatch, different, selected
+from biaslib.runtime.batches import (
+    at,
+    autocast,
+    gather_log_probabilities,
+    on_device,
+    rows_that_fit,
+    run_in_batches,
+)
 
 __all__ = ["FusionModel", "Mask", "Output"]
 

@@ -19,12 +19,13 @@ import torch
 import transformers
 from scipy.special import logsumexp
 
-from biaslib.models._batches import autocast, on_device, precision
-from biaslib.models._entries import Entry
-from biaslib.models._folders import read_config, revision_of
+from biaslib.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
+from biaslib.checkpoints._trial import require_quick_template
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import LOCAL, revision_of
+from biaslib.checkpoints.folders import read_config
+from biaslib.errors import CheckpointError
 from biaslib.models._masks import AMONG
-from biaslib.models._networks import LOCAL, quiet, read_network, require_tokenizer
-from biaslib.models._trial import require_quick_template
 from biaslib.models._words import (
     MASK,
     around_mask,
@@ -34,10 +35,10 @@ from biaslib.models._words import (
     require_known_words,
     token_limit,
 )
-from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
-from biaslib.models.errors import CheckpointError
-from biaslib.models.images import loaded, pictures
+from biaslib.models.reading import quiet, read_network, require_tokenizer
+from biaslib.pictures.images import loaded, pictures
 from biaslib.runtime import progress, unknown_name
+from biaslib.runtime.batches import autocast, on_device, precision
 
 __all__ = [
     "PROMPTS",
@@ -240,7 +241,7 @@ class Generative:
         Parameters
         ----------
         images
-            n images, as :func:`biaslib.models.images.pictures` takes them.
+            n images, as :func:`biaslib.pictures.images.pictures` takes them.
         texts
             n rows of c texts.
         without

@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from biaslib.models._batches import at
-from biaslib.models._region_model import RegionModel
-from biaslib.models.capabilities import CapabilityError
+from biaslib.capabilities import CapabilityError
 from biaslib.models.fusion import Mask, Output
-from biaslib.models.global_region import with_whole_image
 from biaslib.models.lxmert import Lxmert
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.region_model import RegionModel
 from biaslib.models.text import require_level
 from biaslib.models.vilbert import Vilbert
 from biaslib.models.visualbert import VisualBert
 from biaslib.models.vl_bert import VlBert, pixel_boxes
+from biaslib.pictures.global_region import with_whole_image
+from biaslib.pictures.regions import RegionFeatures
 from biaslib.runtime import unknown_name
+from biaslib.runtime.batches import at
 
 __all__ = ["RELEASED", "ReleasedPreprocessing", "masked", "reader"]
 

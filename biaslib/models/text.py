@@ -9,12 +9,11 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import at, autocast, on_device, rows_that_fit, run_in_batches
-from biaslib.models._checkpoints import require_told_apart
-from biaslib.models._entries import Entry
-from biaslib.models._folders import checksums, revision_of
-from biaslib.models._networks import lowered, read_network, read_tokenizer
-from biaslib.models._sentences import Pooling, modules_of
+from biaslib.capabilities import EMBED
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import checksums, revision_of
+from biaslib.checkpoints.sentences import modules_of
+from biaslib.checkpoints.weights import require_told_apart
 from biaslib.models._tokens import places_of, tokenized
 from biaslib.models._words import (
     TRIED,
@@ -23,8 +22,10 @@ from biaslib.models._words import (
     require_fitting_length,
     token_limit,
 )
-from biaslib.models.capabilities import EMBED
+from biaslib.models.pooling import Pooling, read_pooling
+from biaslib.models.reading import lowered, read_network, read_tokenizer
 from biaslib.runtime import file_sha256, unknown_name
+from biaslib.runtime.batches import at, autocast, on_device, rows_that_fit, run_in_batches
 
 __all__ = ["TextEncoder", "load"]
 
@@ -62,7 +63,7 @@ class TextEncoder:
         What the stamp says of it.
     pooling
         What stands for a word or a sentence: ``cls``, ``mean`` or another name of
-        :data:`biaslib.models._sentences.POOLED`, or a pooling with layers behind it.
+        :data:`biaslib.models.pooling.POOLED`, or a pooling with layers behind it.
     device
         Where it runs.
     longest
@@ -263,7 +264,7 @@ def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, in
         return tokenizer, revision, entry.pooling, None
     if modules.lower:
         lowered(tokenizer)
-    return tokenizer, revision, modules.read(), modules.limit
+    return tokenizer, revision, read_pooling(modules), modules.limit
 
 
 def _packaged_model(entry: Entry) -> Path:

@@ -23,8 +23,8 @@ from biaslib.datasets._problems import problems
 from biaslib.datasets.grounded_images import SETS
 from biaslib.metrics.association import unit_rows
 from biaslib.metrics.grounded import GroundedResult, grounded
-from biaslib.models.images import Pictures, pictures, with_shared_regions
 from biaslib.models.stored import cached_outputs
+from biaslib.pictures.images import Pictures, pictures, with_shared_regions
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _regions as regions
 from biaslib.studies._inputs import provided_inputs
@@ -276,7 +276,7 @@ def paper_inputs(
     ``tests/grounded-tests/<google, coco or concap>/*.jsonl`` with the images below
     ``images/<google, coco or concap>``. The models look at them through the detector, unless there
     is a file of a model's regions, ``regions/<google, coco or concap>/<name of the weights>`` with
-    an ending that :func:`biaslib.models.region_files.read` knows, or a folder; a file
+    an ending that :func:`biaslib.pictures.region_files.read` knows, or a folder; a file
     ``objects_vocab.txt`` beside it names the detector's classes.
 
     Parameters
@@ -392,7 +392,7 @@ def embed(
     Parameters
     ----------
     model
-        One that embeds texts with images (:mod:`biaslib.models.capabilities`); a text encoder with
+        One that embeds texts with images (:mod:`biaslib.capabilities`); a text encoder with
         ``with_images=False``.
     every
         The stimuli, which share their images.

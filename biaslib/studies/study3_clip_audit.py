@@ -18,11 +18,12 @@ import pandas
 from scipy import stats
 
 from biaslib import inference, models, runtime, stimuli
+from biaslib.checkpoints import downloads
 from biaslib.datasets import DataError, fairface
 from biaslib.datasets import captions as corpora
 from biaslib.metrics import caption_association
-from biaslib.models import downloads, stored
-from biaslib.models.images import Pictures
+from biaslib.models import stored
+from biaslib.pictures.images import Pictures
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy
 

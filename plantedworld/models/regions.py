@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import plantedworld
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures.regions import RegionFeatures
 from plantedworld.models.checkpoints import checkpoint
 
 __all__ = ["KINDS", "SIDE", "WIDTH", "RegionEncoder", "crops_of", "encoder", "regions_of"]

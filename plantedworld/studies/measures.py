@@ -15,7 +15,7 @@ from scipy import special, stats
 import plantedworld
 from biaslib import models
 from biaslib.metrics import caption_association, masked_lm
-from biaslib.models.images import pictures
+from biaslib.pictures.images import pictures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study3_clip_audit
 from plantedworld._logs import log_sum_exp

@@ -16,8 +16,8 @@ import pandas
 import plantedworld
 from biaslib import models
 from biaslib.metrics import caption_selection
-from biaslib.models.images import WithRegions
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures.images import WithRegions
+from biaslib.pictures.regions import RegionFeatures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study4_captions as study
 from biaslib.studies.study4_captions import CAPTIONS, MODEL_HEADS, Inputs, ModelHead

@@ -4,8 +4,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from biaslib.models.global_region import with_whole_image
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork, locations
+from biaslib.pictures.global_region import with_whole_image
 from plantedworld.models import regions as planted_regions
 from plantedworld.training._pairs import States
 from plantedworld.training._recipe import Stage

@@ -16,9 +16,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Generator, Tensor, nn
 
-from biaslib.models.global_region import with_whole_image
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.models.vl_bert import pixel_boxes, resized, whole_box
+from biaslib.pictures.global_region import with_whole_image
 from plantedworld.models import regions as planted_regions
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint_name
 from plantedworld.training._captions import UNSEEN

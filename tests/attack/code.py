@@ -167,7 +167,7 @@ def pictures(folder: Path) -> Iterator[tuple[str, Path]]:
 def main(folder: Path, mark: Path) -> None:
     """Read all of it, and print what came of each."""
     from biaslib import models
-    from biaslib.models.images import open_image
+    from biaslib.pictures.images import open_image
 
     def ask(what: str, call: Callable) -> None:
         try:

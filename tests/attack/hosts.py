@@ -16,10 +16,10 @@ from support import hostile
 
 from attack import Outcome
 from biaslib import datasets
+from biaslib.checkpoints import downloads
 from biaslib.datasets import _fetcher
-from biaslib.models import downloads
-from biaslib.models.errors import CheckpointError
-from biaslib.models.images import ImageError, open_image
+from biaslib.errors import CheckpointError
+from biaslib.pictures.images import ImageError, open_image
 
 LONGER = {"status": ("204", "403", "404", "429", "500", "503"), "status_without_body": ("204",)}
 

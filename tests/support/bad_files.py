@@ -26,8 +26,8 @@ from safetensors.numpy import load_file, save_file
 from biaslib import datasets, stimuli
 from biaslib.datasets import captions, ross2021, vlstereoset
 from biaslib.errors import InputError
-from biaslib.models import images, region_files
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures import images, region_files
+from biaslib.pictures.regions import RegionFeatures
 from biaslib.runtime import Store
 
 GOOD, ERROR, EITHER = "what the good file holds", "an error", "either of the two"

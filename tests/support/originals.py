@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 import transformers
 
-from biaslib.models._checkpoints import read_weights, require_same
+from biaslib.checkpoints.weights import read_weights, require_same
 
 HEAD = 64
 """Numbers a head of attention."""

@@ -21,8 +21,8 @@ from biaslib.audit import _nulls
 from biaslib.datasets import fairface, links
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
-from biaslib.models import detector as pictures
 from biaslib.models import vl_bert
+from biaslib.pictures import detector as pictures
 from biaslib.published import zhou2022
 from biaslib.reproduction import _compare
 from biaslib.studies import study2_masked, study3_clip_audit
@@ -307,7 +307,7 @@ toy = toy_audit.inputs()
 
 def checkpoints(number):
     """Gigabytes of the models that a study downloads."""
-    row = csv("biaslib/models/data/downloads.csv").iloc[number - 1]
+    row = csv("biaslib/checkpoints/data/downloads.csv").iloc[number - 1]
     return sum(model_bytes(name) for name in re.findall(r"`([\w-]+)`", row["Checkpoints"])) / 1e9
 
 

@@ -66,7 +66,7 @@ def texts(n: int) -> list[str]:
 
 def regions(width: int, n: int = BATCH):
     """Return 36 regions of random features and boxes for each of n pictures."""
-    from biaslib.models.regions import RegionFeatures
+    from biaslib.pictures.regions import RegionFeatures
 
     rng = np.random.default_rng(0)
     corners = np.sort(rng.uniform(size=(n, 36, 2, 2)), axis=2)
@@ -215,7 +215,7 @@ def checkpoint(folder: Path) -> Path:
 def n_parameters(folder: Path) -> int:
     """Return how many numbers the weights of a repository are, those of its heads included."""
     if checkpoint(folder).is_file():
-        from biaslib.models._checkpoints import read_weights
+        from biaslib.checkpoints.weights import read_weights
 
         tensors = read_weights(checkpoint(folder)).values()
         return sum({each.data_ptr(): each.numel() for each in tensors}.values())

@@ -64,7 +64,7 @@ def clip(n_rows: int = 640) -> Extraction:
 
     import plantedworld
     from biaslib import models
-    from biaslib.models.images import pictures
+    from biaslib.pictures.images import pictures
 
     torch.set_num_threads(1)
     model = models.load("clip", profile="planted", dose=3, seed=0, device="cpu")

@@ -72,7 +72,7 @@ def machine(device: str, commit: str) -> dict[str, Any]:
 @contextlib.contextmanager
 def calculating_in(precision: str, device: str) -> Iterator[None]:
     """Have the package calculate in a precision, on a processor in half precision, too."""
-    from biaslib.models import _batches
+    from biaslib.runtime import batches
 
     half = precision in HALF
     with contextlib.ExitStack() as settings:
@@ -80,7 +80,7 @@ def calculating_in(precision: str, device: str) -> Iterator[None]:
         settings.enter_context(mock.patch.dict(os.environ, told))
         if half and not on_cuda(device):
             number = getattr(torch, precision)
-            settings.enter_context(mock.patch.object(_batches, "precision", return_value=number))
+            settings.enter_context(mock.patch.object(batches, "precision", return_value=number))
         settings.enter_context(products_in(precision))
         yield
 

@@ -12,9 +12,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-from biaslib import models, runtime
+from biaslib import capabilities, models, runtime
 from biaslib.metrics import caption_association
-from biaslib.models import capabilities
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study2_masked as masked
 from biaslib.studies import study3_clip_audit as audit

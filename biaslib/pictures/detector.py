@@ -17,21 +17,21 @@ import yaml
 from torch import nn
 
 from biaslib import runtime
-from biaslib.models._batches import (
+from biaslib.capabilities import DETECT
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.weights import CheckpointError, read_weights, require_same
+from biaslib.pictures.faster_rcnn import AT_ONCE, FasterRcnn, FasterRcnnConfig
+from biaslib.pictures.images import pictures
+from biaslib.pictures.regions import RegionFeatures
+from biaslib.pictures.transforms import PIXELS, ImageBatch, ImageTransform, image_batches
+from biaslib.runtime import first_few
+from biaslib.runtime.batches import (
     autocast,
     on_device,
     precision_name,
     rows_that_fit,
     run_in_batches,
 )
-from biaslib.models._checkpoints import CheckpointError, read_weights, require_same
-from biaslib.models._entries import Entry
-from biaslib.models._transforms import PIXELS, ImageBatch, ImageTransform, image_batches
-from biaslib.models.capabilities import DETECT
-from biaslib.models.images import pictures
-from biaslib.models.networks.faster_rcnn import AT_ONCE, FasterRcnn, FasterRcnnConfig
-from biaslib.models.regions import RegionFeatures
-from biaslib.runtime import first_few
 
 __all__ = [
     "PERSON_WORDS",

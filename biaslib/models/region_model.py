@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from biaslib.models.fusion import FusionModel, Mask
-from biaslib.models.images import pictures
-from biaslib.models.regions import NothingFoundError, RegionFeatures, SharedRegions
 from biaslib.models.stored import store_key
+from biaslib.pictures.images import pictures
+from biaslib.pictures.regions import NothingFoundError, RegionFeatures, SharedRegions
 from biaslib.runtime import Store
 
 if TYPE_CHECKING:
-    from biaslib.models.detector import Detector
+    from biaslib.pictures.detector import Detector
 
 SHARD, SHARD_ON_CUDA = 16, 128
 """Pictures a shard of the store: what a run that is killed may have to look at again."""
@@ -83,7 +83,7 @@ class RegionModel(FusionModel):
         Parameters
         ----------
         images
-            :class:`biaslib.models.regions.RegionFeatures`; pictures in any other form of the
+            :class:`biaslib.pictures.regions.RegionFeatures`; pictures in any other form of the
             package's, which know their regions or are read by the detector once
             (:attr:`detector`); or ``None`` for none.
 
@@ -120,7 +120,7 @@ class RegionModel(FusionModel):
             warnings.warn(
                 f"{self.name} was trained on features of {self.other_detector}, and pictures "
                 f"get those of {detector.name}: its numbers are not those of the published model. "
-                "Read features of that detector from a file (biaslib.models.region_files)",
+                "Read features of that detector from a file (biaslib.pictures.region_files)",
                 stacklevel=2,
             )
         return found_regions(shown, detector)
@@ -241,7 +241,7 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
         raise NothingFoundError(
             f"{detector.name} found nothing in {len(empty)} of {len(ids)} pictures: "
             f"{', '.join(empty)}. Leave them out, or pass regions of your own "
-            "(biaslib.models.regions.RegionFeatures)"
+            "(biaslib.pictures.regions.RegionFeatures)"
         )
     return FoundRegions(len(ids), width, detector, read)
 

@@ -13,11 +13,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from biaslib import runtime
-from biaslib.errors import brought_by
-from biaslib.models import _folders
-from biaslib.models._entries import ENTRIES, Entry
-from biaslib.models._folders import place_of
-from biaslib.models.errors import CheckpointError
+from biaslib.checkpoints import folders
+from biaslib.checkpoints.entries import ENTRIES, Entry
+from biaslib.checkpoints.names import place_of
+from biaslib.errors import CheckpointError, brought_by
 from biaslib.runtime import unknown_name
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def register(entry: Entry) -> None:
     entry
         Its ``family`` is the full name of a module outside the package with
         ``load(entry, folder, device)``, which returns the model: an object with ``name``,
-        ``revision``, ``capabilities`` and the methods that :mod:`biaslib.models.capabilities` lists
+        ``revision``, ``capabilities`` and the methods that :mod:`biaslib.capabilities` lists
         for these.
 
     Raises
@@ -115,9 +114,9 @@ def load(
     profile
         ``planted`` or ``paper``; ``None`` takes that of the run. In ``planted``, the models of
         which the planted world has tiny checkpoints are those. In ``paper``, weights are
-        downloaded once and checked before every use (:mod:`biaslib.models.downloads`). A run that
-        :func:`biaslib.runtime.start` began in one profile takes no model of the other, but for a
-        planted one whose ``dose`` is named: what a measure is checked on.
+        downloaded once and checked before every use (:mod:`biaslib.checkpoints.downloads`). A run
+        that :func:`biaslib.runtime.start` began in one profile takes no model of the other, but for
+        a planted one whose ``dose`` is named: what a measure is checked on.
     checkpoint
         What to use instead of the registered source; it must be of the kind that ``name`` is. A
         folder or a file; a repository of the model hub, ``owner/name`` or ``owner/name@revision``;
@@ -128,8 +127,8 @@ def load(
     **options
         Of what a profile provides: in ``planted`` the world, ``dose`` (by default 3), ``seed`` and
         ``planted_in`` (``both``, ``text`` or ``images``); released weights leave them out. Of
-        ``detector``: those of :func:`biaslib.models.detector.load`; of generative models: ``score``
-        and ``prompts`` of :func:`biaslib.models.generative.load`.
+        ``detector``: those of :func:`biaslib.pictures.detector.load`; of generative models:
+        ``score`` and ``prompts`` of :func:`biaslib.models.generative.load`.
 
     Returns
     -------
@@ -233,8 +232,8 @@ def _shared_detector(profile: str | None, device: str | None) -> Any:
 
 def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: dict) -> Any:
     """Return the model of a folder or file, checked; of a package if there is no path."""
-    from biaslib.models._batches import full_float32, precision_of
-    from biaslib.models._checkpoints import loading
+    from biaslib.checkpoints.weights import loading
+    from biaslib.runtime.batches import full_float32, precision_of
 
     full_float32()
     # A name of no option is the caller's fault, and none of the checkpoint.
@@ -243,7 +242,7 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
         if path is not None:
             _require_right_kind(entry, path)
         if by_kind and entry.reads_many_kinds and path.is_dir():
-            kind = _folders.read_config(path, entry.name).get("model_type")
+            kind = folders.read_config(path, entry.name).get("model_type")
             entry = dataclasses.replace(entry, name=kind or entry.name)
         model = module_of(entry).load(entry, path, device, **options)
     _warn_of_missing_heads(model, entry)
@@ -268,8 +267,8 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
     ------
     CheckpointError
         If it is a path that is not there, or of an architecture that no family reads, or would be
-        read as what it is not (:func:`biaslib.models._folders.inspect`); the message says what can
-        be done; or if the hub does not have it.
+        read as what it is not (:func:`biaslib.checkpoints.folders.inspect`); the message says what
+        can be done; or if the hub does not have it.
     UnknownNameError
         If it is neither registered, nor there, nor ``owner/name``.
     ValueError
@@ -296,7 +295,7 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
             raise _unknown_model(place)
         return place, None
     _require_paper(place, profile)
-    from biaslib.models.downloads import fetch
+    from biaslib.checkpoints.downloads import fetch
 
     name, _, revision = place.partition("@")
     entry = REGISTRY["open-clip"]
@@ -307,7 +306,7 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
 
 def _family_of(folder: Path, given: str | Path) -> str:
     """Return the registered name whose family reads a folder, which may have come as a name."""
-    from biaslib.models._checkpoints import loading
+    from biaslib.checkpoints.weights import loading
 
     if folder.is_file():
         raise CheckpointError(
@@ -322,23 +321,23 @@ def _family_of(folder: Path, given: str | Path) -> str:
             stacklevel=3,
         )
     with loading(folder, "any model", (ModuleNotFoundError,)):
-        _folders.inspect(folder)
+        folders.inspect(folder)
         if (folder / "open_clip_config.json").is_file():
             return "open-clip"
         name = _reader_of(folder, given)
-        _folders.require_family(folder, REGISTRY[name])
+        folders.require_family(folder, REGISTRY[name])
         return name
 
 
 def _reader_of(folder: Path, given: str | Path) -> str:
-    config = _folders.read_config(folder, "any model")
-    kind, classes = config.get("model_type"), _folders.classes_of(config)
+    config = folders.read_config(folder, "any model")
+    kind, classes = config.get("model_type"), folders.classes_of(config)
     named = [entry.name for entry in REGISTRY.values() if kind in entry.kinds]
     # BLIP's name stands for dual encoders and for generative models alike: its class tells.
     writes = any(name.endswith("ForConditionalGeneration") for name in classes)
     tasks = ("smolvlm", "clip", "bert") if writes else ("clip", "bert", "smolvlm")
     sentences = ("all-MiniLM-L6-v2",) if (folder / "modules.json").is_file() else ()
-    readers = (name for name in (*sentences, *tasks) if kind in _folders.kinds_of(REGISTRY[name]))
+    readers = (name for name in (*sentences, *tasks) if kind in folders.kinds_of(REGISTRY[name]))
     if name := next(itertools.chain(named, readers), None):
         return name
     if "auto_map" in config:
@@ -349,9 +348,9 @@ def _reader_of(folder: Path, given: str | Path) -> str:
         )
     kinds = sorted({kind for entry in REGISTRY.values() for kind in entry.kinds})
     raise CheckpointError(
-        f"{given} is a checkpoint of {_folders.described(config)}, which no family here reads: "
+        f"{given} is a checkpoint of {folders.described(config)}, which no family here reads: "
         f"{', '.join(kinds)}. Register its family (biaslib.models.register), or wrap it in a class "
-        "with capabilities and the methods that biaslib.models.capabilities lists for them, and "
+        "with capabilities and the methods that biaslib.capabilities lists for them, and "
         "audit an object of it"
     )
 
@@ -412,7 +411,9 @@ def _warn_of_missing_heads(model: Any, entry: Entry) -> None:
 def module_of(entry: Entry) -> ModuleType:
     """Return the module of a family; an error says what to install if it cannot be imported."""
     inside = f"biaslib.models.{entry.family}"
-    if "." in entry.family or importlib.util.find_spec(inside) is None:
+    if entry.family.startswith("biaslib."):
+        inside = entry.family
+    elif "." in entry.family or importlib.util.find_spec(inside) is None:
         return importlib.import_module(entry.family)
     with brought_by(entry.extra):
         return importlib.import_module(inside)
@@ -427,7 +428,7 @@ def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | No
         return place
     _require_paper(place or entry.name, profile)
     runtime.note_model(entry.name, "paper")
-    from biaslib.models.downloads import fetch
+    from biaslib.checkpoints.downloads import fetch
 
     if place is None:
         return fetch(entry)
@@ -452,9 +453,9 @@ def repository(entry: Entry, name: str) -> str:
 
 def _require_right_kind(entry: Entry, path: Path) -> None:
     """Refuse a folder that is of another architecture, or that cannot be read as what it is."""
-    _folders.inspect(path)
+    folders.inspect(path)
     if path.is_dir():
-        from biaslib.models._checkpoints import require_readable
+        from biaslib.checkpoints.weights import require_readable
 
-        _folders.require_family(path, entry)
+        folders.require_family(path, entry)
         require_readable(path, entry.family == "open_clip")

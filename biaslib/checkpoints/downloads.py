@@ -22,11 +22,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from biaslib.models._entries import ENTRIES, Entry
-from biaslib.models._folders import (
+from biaslib.checkpoints.entries import ENTRIES, Entry
+from biaslib.checkpoints.files import (
     OF_IMAGES,
     OF_SENTENCES,
-    SITE,
     TOKENIZERS,
     files_of,
     files_read,
@@ -34,7 +33,8 @@ from biaslib.models._folders import (
     sha256_of,
     weights_among,
 )
-from biaslib.models.errors import CheckpointError, refusal
+from biaslib.checkpoints.names import SITE
+from biaslib.errors import CheckpointError, refusal
 from biaslib.runtime import ChecksumError, Lock, in_book, one_at_a_time
 
 __all__ = ["cache_folder", "fetch", "fetch_data", "kept", "listed_bytes", "settings_of"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biaslib.models import capabilities as can
+from biaslib import capabilities as can
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Entry:
     papers
         The studies that used it.
     capabilities
-        What it can do: names of :mod:`biaslib.models.capabilities`.
+        What it can do: names of :mod:`biaslib.capabilities`.
     features
         What it needs of a picture beyond its pixels, or an empty string.
     family

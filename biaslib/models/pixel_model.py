@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from biaslib.models._batches import rows_that_fit, run_in_batches
-from biaslib.models._transforms import (
+from biaslib.models.dual import unit_vectors, vectors_of_images
+from biaslib.models.fusion import FusionModel, Mask
+from biaslib.pictures.images import Pictures, pictures
+from biaslib.pictures.transforms import (
     PIXELS,
     ImageBatch,
     ImageTransform,
@@ -16,9 +18,7 @@ from biaslib.models._transforms import (
     of_processor,
     read_image_processor,
 )
-from biaslib.models.dual import unit_vectors, vectors_of_images
-from biaslib.models.fusion import FusionModel, Mask
-from biaslib.models.images import Pictures, pictures
+from biaslib.runtime.batches import rows_that_fit, run_in_batches
 
 __all__ = ["PixelModel", "read_image_processor"]
 

@@ -12,9 +12,9 @@ import torch
 import transformers
 from torch.utils.data import get_worker_info
 
-from biaslib.models._batches import says_no_memory
-from biaslib.models._networks import LOCAL
-from biaslib.models.images import FEW, Pictures, prefetched
+from biaslib.checkpoints.files import LOCAL
+from biaslib.pictures.images import FEW, Pictures, prefetched
+from biaslib.runtime.batches import says_no_memory
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
 

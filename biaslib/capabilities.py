@@ -25,14 +25,14 @@ probabilities at the one ``[MASK]`` of each of n texts, (n, k). ``match`` takes 
 of c captions, and gives logits or cosines, (n, c).
 
 ``images`` are paths, PIL images, arrays, a lazy sequence of arrays (h, w, 3)
-(:class:`biaslib.models.images.Pictures`), region features where the family reads regions, or frames
-of planted scenes, which every model takes: the oracle reads them, the others see them drawn.
+(:class:`biaslib.pictures.images.Pictures`), region features where the family reads regions, or
+frames of planted scenes, which every model takes: the oracle reads them, the others see them drawn.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from biaslib.models.errors import CapabilityError
+from biaslib.errors import CapabilityError
 from biaslib.runtime import unknown_name
 
 __all__ = [
@@ -89,7 +89,7 @@ def require(model: Any, *wanted: str) -> None:
     >>> require(bert, "fill masks")
     >>> require(bert, "match images and texts")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    biaslib.models.errors.CapabilityError: bert cannot match images and texts. Its weights (...
+    biaslib.errors.CapabilityError: bert cannot match images and texts. Its weights (...
     """
     require_known(wanted)
     can = getattr(model, "capabilities", ())

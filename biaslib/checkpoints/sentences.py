@@ -1,15 +1,11 @@
-"""Sentence encoders: one vector of a text's hidden states, as ``SentenceTransformer`` makes it."""
+"""What the folder of a sentence encoder says of how one vector of a text is made."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from biaslib.models._checkpoints import read_weights, require_same
-from biaslib.models._folders import read_json
-from biaslib.models.errors import CheckpointError
+from biaslib.checkpoints.files import read_json
+from biaslib.errors import CheckpointError
 
 LEGACY = {
     "pooling_mode_cls_token": "cls",
@@ -27,75 +23,6 @@ ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "Sigmoid", "SiLU")
 THE_SENTENCE = (None, "sentence_embedding")
 
 
-def _mean(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    weights = real.unsqueeze(-1).float()
-    return (states * weights).sum(1) / weights.sum(1)
-
-
-def _mean_by_root(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    weights = real.unsqueeze(-1).float()
-    return (states * weights).sum(1) / weights.sum(1).sqrt()
-
-
-def _later_count_more(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    return _mean(states, real * real.cumsum(1))
-
-
-def _max(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    return states.masked_fill(real.unsqueeze(-1) == 0, -torch.inf).amax(1)
-
-
-def _first(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    return states[torch.arange(len(states), device=states.device), real.argmax(1)]
-
-
-def _last(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    index = torch.arange(len(states), device=states.device)
-    return states[index, -1 - real.flip(1).argmax(1)]
-
-
-POOLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    "cls": _first,
-    "max": _max,
-    "mean": _mean,
-    "mean_sqrt_len_tokens": _mean_by_root,
-    "weightedmean": _later_count_more,
-    "lasttoken": _last,
-}
-"""Last hidden states (n, tokens, d) and which are real (n, tokens) -> (n, d)."""
-
-
-class Normalize(torch.nn.Module):
-    """Vectors to length 1."""
-
-    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Return vectors (n, d) of length 1."""
-        return torch.nn.functional.normalize(vectors, dim=-1)
-
-
-class Pooling(torch.nn.Module):
-    """Makes one vector of a text's last hidden states.
-
-    Parameters
-    ----------
-    modes
-        Names of :data:`POOLED`, whose vectors are put one behind the other.
-    layers
-        What follows.
-    """
-
-    def __init__(self, modes: tuple[str, ...], layers: tuple[torch.nn.Module, ...] = ()) -> None:
-        super().__init__()
-        self.modes, self.layers = modes, torch.nn.Sequential(*layers)
-
-    def __str__(self) -> str:
-        return " + ".join(self.modes)
-
-    def forward(self, states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-        """Return one vector a text, (n, d), of states (n, tokens, d), of which some are real."""
-        return self.layers(torch.cat([POOLED[mode](states, real) for mode in self.modes], dim=-1))
-
-
 @dataclass(frozen=True)
 class Dense:
     """A layer as its folder describes it."""
@@ -105,20 +32,6 @@ class Dense:
     outputs: int
     bias: bool
     activation: str
-
-    def read(self) -> torch.nn.Module:
-        """Return the layer with its weights."""
-        safe = self.folder / "model.safetensors"
-        path = safe if safe.is_file() else self.folder / "pytorch_model.bin"
-        if not path.is_file():
-            raise CheckpointError(f"{self.folder} has no weights of its layer", path=self.folder)
-        weights = {
-            name.removeprefix("linear."): each.float() for name, each in read_weights(path).items()
-        }
-        layer = torch.nn.Linear(self.inputs, self.outputs, bias=self.bias)
-        require_same(weights, layer.state_dict(), str(self.folder))
-        layer.load_state_dict(weights)
-        return torch.nn.Sequential(layer, getattr(torch.nn, self.activation)())
 
 
 @dataclass(frozen=True)
@@ -141,11 +54,6 @@ class Modules:
     layers: tuple[Dense | None, ...]
     lower: bool
     limit: int | None
-
-    def read(self) -> Pooling:
-        """Return the pooling with the weights of its layers, ready to run."""
-        layers = [Normalize() if each is None else each.read() for each in self.layers]
-        return Pooling(self.modes, tuple(layers)).eval().requires_grad_(False)
 
 
 def modules_of(folder: Path) -> Modules | None:
@@ -222,7 +130,7 @@ def _modes(folder: Path, settings: dict) -> tuple[str, ...]:
         if switch.startswith("pooling_mode_") and switch not in LEGACY and value:
             raise _refused(folder / "modules.json", f"the pooling {switch}", switch)
     for mode in modes:
-        if mode not in POOLED:
+        if mode not in LEGACY.values():
             raise _refused(folder / "modules.json", f"the pooling {mode!r}", str(mode))
     return modes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from biaslib.models.regions import FeatureFileError, RegionFeatures, RegionRow, stacked
+from biaslib.pictures.regions import FeatureFileError, RegionFeatures, RegionRow, stacked
 from biaslib.runtime import first_few, naming
 
 __all__ = ["FeatureFileError", "damaged", "missing", "read", "write"]
@@ -37,7 +37,7 @@ OURS = ".safetensors"
 
 READ = (
     "Read are a .tsv, or a folder of them, of ten columns as LXMERT's or of six as those of "
-    "bottom-up attention, and a .safetensors of biaslib.models.region_files.write: write other "
+    "bottom-up attention, and a .safetensors of biaslib.pictures.region_files.write: write other "
     "files anew with it"
 )
 

@@ -98,7 +98,7 @@ def _try(asked: dict, content: str, seconds: int, what: str, folder: Path) -> No
 
 
 def _refusal(folder: Path, problem: str) -> Exception:
-    from biaslib.models.errors import refusal  # not in the process that tries
+    from biaslib.errors import refusal  # not in the process that tries
 
     return refusal(folder, problem)
 

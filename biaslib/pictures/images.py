@@ -20,7 +20,7 @@ from biaslib.errors import InputError
 from biaslib.runtime import file_sha256, progress
 
 if TYPE_CHECKING:
-    from biaslib.models.regions import RegionFeatures, SharedRegions
+    from biaslib.pictures.regions import RegionFeatures, SharedRegions
 
 __all__ = [
     "ImageError",
@@ -91,7 +91,7 @@ def open_image(path: str | os.PathLike) -> Image.Image:
     --------
     >>> open_image("missing.jpg")
     Traceback (most recent call last):
-    biaslib.models.images.ImageError: missing.jpg is not there; check the path
+    biaslib.pictures.images.ImageError: missing.jpg is not there; check the path
     """
     path = Path(path)
     if not path.exists():
@@ -359,7 +359,7 @@ def with_shared_regions(model: Any, images: Any) -> Pictures:
     source = reader_id(model, whole)
 
     def read(rows: Sequence[int]) -> "SharedRegions":
-        from biaslib.models.regions import SharedRegions
+        from biaslib.pictures.regions import SharedRegions
 
         if source not in whole.shared_regions:
             whole.shared_regions[source] = model.regions_of(whole)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from biaslib.models._folders import weight_files
-from biaslib.models.errors import CapabilityError, CheckpointError, refusal
+from biaslib.checkpoints.files import weight_files
+from biaslib.errors import CapabilityError, CheckpointError, refusal
 from biaslib.runtime import first_few
 
 OLDEST_SAFE_TORCH = (2, 6)
@@ -44,7 +44,7 @@ def require_readable(folder: str | Path, open_clip: bool = False) -> None:
     Parameters
     ----------
     folder, open_clip
-        As of :func:`biaslib.models._folders.weight_files`.
+        As of :func:`biaslib.checkpoints.files.weight_files`.
 
     Raises
     ------
@@ -294,7 +294,7 @@ def require_complete(
     >>> require_complete(info, "bert")
     Traceback (most recent call last):
         ...
-    biaslib.models.errors.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
+    biaslib.errors.CheckpointError: the checkpoint of 'bert' lacks 1 weight that \
 the model needs: bert.pooler.dense.bias. It may be damaged, or of another model; nothing was loaded
     """
     missing = _others(info["missing_keys"], allowed_missing)

@@ -9,14 +9,11 @@ import torch
 import transformers
 from tokenizers import normalizers
 
-from biaslib.models._checkpoints import read_weights, require_complete, require_finite
-from biaslib.models._entries import Entry
-from biaslib.models._folders import read_json, revision_of
-from biaslib.models.errors import CheckpointError, refusal
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import LOCAL, read_json, revision_of
+from biaslib.checkpoints.weights import read_weights, require_complete, require_finite
+from biaslib.errors import CheckpointError, refusal
 from biaslib.models.networks.network import Network
-
-LOCAL = {"trust_remote_code": False, "local_files_only": True}
-"""What every reading of a folder through transformers is told: run nothing, ask nobody."""
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
 """Files that hold a tokenizer's whole vocabulary."""
