@@ -16,6 +16,7 @@ import gc
 import json
 import math
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -45,13 +46,11 @@ TEXTS = [
     "the pilot is here",
     "An old woman is a doctor in the city.",
 ]
-WORDS = [
-    *("the", "a", "an", "woman", "man", "is", "nurse", "pilot", "doctor", "old", "here", "."),
-    *("carrying", "bag", "in", "street", "city", "photo", "of"),
-]
+CAPTION = "a photo of a bag"
+WORDS = sorted(set(re.findall(r"\w+|\.", " ".join([*TEXTS, CAPTION]).lower())))
 MASKED = [text.replace(text.split()[-1], "[MASK]") for text in TEXTS]
 CANDIDATES = ["nurse", "pilot", "doctor"]
-CAPTIONS = [[text, "a photo of a bag"] for text in TEXTS]
+CAPTIONS = [[text, CAPTION] for text in TEXTS]
 PICTURES = [
     np.random.default_rng(row).integers(0, 256, (360 + 60 * row, 640, 3), dtype=np.uint8)
     for row in range(BATCH)

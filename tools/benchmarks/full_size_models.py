@@ -71,7 +71,7 @@ def roberta_base() -> Parts:
 
 def visualbert(**settings: int) -> Parts:
     """uclanlp/visualbert-vqa-coco-pre."""
-    config = transformers.VisualBertConfig(**{"visual_embedding_dim": 2048} | settings)
+    config = transformers.VisualBertConfig(visual_embedding_dim=2048, **settings)
     return Parts(transformers.VisualBertForPreTraining, config, wordpiece)
 
 

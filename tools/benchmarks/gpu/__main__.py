@@ -45,27 +45,20 @@ def steps(size: str, device: str) -> Iterator[Step]:
             yield {"measure": "speed", "task": task, "precision": precision}, run
 
 
-def records(step: Step) -> Iterator[dict[str, Any]]:
-    """Yield the records of a measurement, and one with the reason where it stops."""
-    labels, run = step
-    try:
-        for record in run():
-            yield labels | record
-    except Exception:  # Whatever goes wrong with one measurement, the others have their turn.
-        yield labels | {"failed": traceback.format_exc().splitlines()[-6:]}
-
-
 def in_time(
     planned: Iterable[Step], seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of the measurements that begin within so many seconds."""
+    """Yield the records of the measurements that begin in so many seconds; why, where one stops."""
     began = clock()
     for labels, run in planned:
         if clock() - began > seconds:
             yield labels | {"skipped": "no time was left"}
             continue
-        for record in records((labels, run)):
-            yield record | {"at_s": round(clock() - began, 1)}
+        try:
+            for record in run():
+                yield labels | record | {"at_s": round(clock() - began, 1)}
+        except Exception:  # Whatever goes wrong with one measurement, the others have their turn.
+            yield labels | {"failed": traceback.format_exc().splitlines()[-6:]}
 
 
 def append(path: Path, record: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 import transformers
 
@@ -54,18 +53,14 @@ def machine(device: str, commit: str) -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "device": device,
         "name": f"CPU {platform.machine()}",
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "transformers": transformers.__version__,
-        "numpy": np.__version__,
         "biaslib": biaslib.__version__,
         "commit": commit,
     }
     if on_cuda(device):
         record["name"] = torch.cuda.get_device_name(device)
-        record["memory_gb"] = round(torch.cuda.get_device_properties(device).total_memory / 1e9, 1)
     return record
 
 

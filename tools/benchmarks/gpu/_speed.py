@@ -30,9 +30,6 @@ SMALL = {
 }
 """Of a network where the device is none of CUDA's."""
 
-QUICK = 2.0
-"""A call of fewer seconds is timed a second time."""
-
 SHARE = 0.5
 """Of the memory that a call takes beside its model, what it is left with."""
 
@@ -137,7 +134,7 @@ def measured(
             "passes": len(taken),
             "flop_an_item": operations // n,
             "network_a_second": round(n / sum(taken), 2),
-            "public_a_second": round(n / least(public), 2),
+            "public_a_second": round(n / min(seconds(public), seconds(public)), 2),
         }
     speed, ceiling = operations / sum(taken) / 1e12, ceilings.get(precision)
     record["tflop_a_second"] = round(speed, 4)
@@ -157,12 +154,6 @@ def flop(function: Callable[[], Any]) -> int:
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
     return counter.get_total_flops()
-
-
-def least(function: Callable[[], Any]) -> float:
-    """Return the seconds of a call, of the quicker of two where it is quick."""
-    first = seconds(function)
-    return first if first > QUICK else min(first, seconds(function))
 
 
 # Memory
