@@ -33,7 +33,7 @@ help:
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
 	@echo "make colab       one zip with which the chapters run on Colab, without a web address"
-	@echo "make benchmarks  measure against what users would pick instead"
+	@echo "make benchmarks  load every family at its full size; kill extractions"
 	@echo "make levels      simulate how often tests reject and intervals hold what is true"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make mutants     the share of wrong expressions that a test catches, by layer"
@@ -114,8 +114,9 @@ clean:
 # For maintainers
 
 benchmarks: $(INSTALLED)
-	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
-	$(BIN)/python -m tools.benchmarks
+	@echo "== Some twenty minutes on two idle cores; 9 GB of memory and 4 GB of disk"
+	$(BIN)/python -m tools.benchmarks.kills
+	$(BIN)/python -m tools.benchmarks.full_size
 
 levels: $(INSTALLED)
 	@echo "== Level, power and coverage of each test and interval: some ten minutes on one core"

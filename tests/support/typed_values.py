@@ -38,8 +38,7 @@ from plantedworld.studies import study1_grounded as planted_grounded
 from plantedworld.studies import study4_captions as planted_captions
 from plantedworld.studies.recorded import recorded
 from tools import decision_rule
-from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
-from tools.benchmarks import caption_association as sizes_of_casc
+from tools.benchmarks import kills
 from tools.levels import comparison, reruns
 
 
@@ -279,8 +278,6 @@ def said(page, words):
 kinds = stimuli.taxonomy_kinds()["kind"].value_counts()
 case_study = int((stimuli.entities()["set"] == "case study").sum())
 half_precision = int(re.search(r"float16 keeps (\d+) in 100", inspect.getsource(pictures))[1])
-generator = detector.SETTINGS["anchor_generator"]
-anchors = len(generator["sizes"][0]) * len(generator["aspect_ratios"][0])
 cards = [
     *said("book/slides/foundations.md", "X holds [*], [*] and [*]."),
     *said("book/slides/foundations.md", "Y holds [*], [*] and"),
