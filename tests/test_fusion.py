@@ -5,8 +5,8 @@ import pytest
 import torch
 from support import small_models
 
-from biaslib.models._tokens import tokenized
 from biaslib.models.fusion import FusionModel, Mask, Output
+from biaslib.models.tokens import tokenized
 
 TOKENIZER = small_models.tokenizer()
 MASK = TOKENIZER.mask_token_id

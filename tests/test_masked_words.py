@@ -12,7 +12,7 @@ from tokenizers import models as kinds
 from tokenizers import pre_tokenizers, trainers
 
 from biaslib import models
-from biaslib.models._words import word_pieces
+from biaslib.models.tokens import word_pieces
 
 TEXTS = {
     "inside": "The woman is carrying a [MASK].",

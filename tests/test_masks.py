@@ -7,8 +7,8 @@ import transformers
 from support import small_models
 
 from biaslib import models
-from biaslib.models._masks import candidate_log_prob
-from biaslib.models._words import token_limit
+from biaslib.models.masked_words import candidate_log_prob
+from biaslib.models.tokens import token_limit
 
 TOKENIZER = small_models.tokenizer()
 TEXTS = ["the man is a [MASK].", "the [MASK] is here", "the old old tall [MASK] is here.", "[MASK]"]

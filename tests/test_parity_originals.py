@@ -186,7 +186,7 @@ def test_vilt_as_its_authors_wrote_it(tmp_path, sizes):
     model = vilt.Vilt(network, small_models.tokenizer(), None, "vilt", "file", "cpu", missing)
     with torch.inference_mode():
         tokens = {"input_ids": ids * real, "attention_mask": real}
-        output = model.outputs(tokens, visual, range(3))
+        output = model.forward(tokens, model.encode(visual))
         words = model.word_logits(output.text)
     assert off(real_states(real, output.text), real_states(real, text)) < 1e-9
     assert off(real_states(real, words), real_states(real, logits)) < 1e-9

@@ -17,7 +17,8 @@ from support import rehearsal_grounded, small_models
 from biaslib import models, runtime
 from biaslib.capabilities import CapabilityError
 from biaslib.metrics.grounded import grounded
-from biaslib.models import lxmert, released, vilbert, visualbert, vl_bert
+from biaslib.models import lxmert, vilbert, visualbert, vl_bert
+from biaslib.models import study1_as_released as released
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.pictures import region_files
