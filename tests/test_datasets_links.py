@@ -314,14 +314,3 @@ def test_a_complete_folder_may_be_read_only(bad, tmp_path, monkeypatch):
 
     monkeypatch.setattr(links, "one_at_a_time", refused)
     assert asked(bad, tmp_path, "good") == ["here"]
-
-
-def test_a_record_that_is_none_is_named(tmp_path):
-    content = b"\xff\xd8\xff\xe0 a picture\n\x01\n"
-    (tmp_path / "downloads.csv").write_bytes(content)
-    wanted = pandas.DataFrame({"file": ["a"], "url": ["http://x/a"]})
-    for read in (datasets.outcomes, datasets.download_images):
-        with pytest.raises(datasets.DataError) as caught:
-            read(wanted, tmp_path)
-        assert caught.value.path == tmp_path / "downloads.csv"
-    assert (tmp_path / "downloads.csv").read_bytes() == content

@@ -1,8 +1,9 @@
 """Bad input of every public function of biaslib: one table of what is refused.
 
 A call, a row of a table or a file is refused with an InputError whose ``path``, ``word`` and
-``row`` say where it is bad; what it says in words is not tested. To add a rule, add a row: to :data:`VALUES` for a function that has a sound
-call in :data:`CALLS`, to :data:`FILES` for what is read from a folder, to :data:`NAMES` else.
+``row`` say where it is bad; what it says in words is not tested. To add a rule, add a row: to
+:data:`VALUES` for a function that has a sound call in :data:`CALLS`, to :data:`FILES` for what is
+read from a folder, to :data:`NAMES` for a list of names.
 """
 
 import csv

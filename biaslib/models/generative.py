@@ -24,8 +24,9 @@ from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import LOCAL, revision_of
 from biaslib.checkpoints.folders import read_config
 from biaslib.errors import CheckpointError
-from biaslib.models._masks import AMONG
-from biaslib.models._words import (
+from biaslib.models.masked_words import AMONG
+from biaslib.models.reading import quiet, read_network, require_tokenizer
+from biaslib.models.tokens import (
     MASK,
     around_mask,
     listed,
@@ -34,7 +35,6 @@ from biaslib.models._words import (
     require_known_words,
     token_limit,
 )
-from biaslib.models.reading import quiet, read_network, require_tokenizer
 from biaslib.pictures.images import loaded, pictures
 from biaslib.runtime import progress, unknown_name
 from biaslib.runtime.batches import autocast, on_device, precision
