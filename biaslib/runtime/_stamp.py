@@ -57,7 +57,7 @@ def note_files(path: str | Path) -> None:
 
     Examples
     --------
-    >>> note_files(ROOT / "biaslib" / "models" / "data" / "*")
+    >>> note_files(ROOT / "biaslib" / "checkpoints" / "data" / "*")
     >>> "biaslib/checkpoints/data/*" in used()["files"]
     True
     """
