@@ -301,8 +301,8 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
 def _whole(folder: Path, pattern: str) -> bool:
     """Tell whether all files of a pattern are there: one, or as many as their names say."""
     parts = [path.name for path in folder.glob(pattern)]
-    told = re.search(r"-of-0*(\d+)", parts[0]) if parts else None
-    return len(parts) >= (int(told[1]) if told else 1)
+    number = re.search(r"-of-0*(\d+)", parts[0]) if parts else None
+    return len(parts) >= (int(number[1]) if number else 1)
 
 
 def _compare(source: str, revision: str, folder: Path, names: Iterable[str], lock: Lock) -> None:
