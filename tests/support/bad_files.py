@@ -20,9 +20,8 @@ import pyarrow.parquet
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
-from biaslib import datasets, stimuli
-from biaslib.datasets import captions, vlstereoset
-from biaslib.errors import InputError
+from biaslib import datasets
+from biaslib.datasets import vlstereoset
 from biaslib.pictures import images, region_files
 from biaslib.pictures.regions import RegionFeatures
 
@@ -173,16 +172,7 @@ def text_file(name: str, content: str) -> Callable[[Path], Path]:
     return write
 
 
-# Captions
-
-
-def write_captions(folder: Path) -> Path:
-    return as_parquet(folder / "part.parquet", TEXT=["her nurse", "his nurse", None, "a nurse"])
-
-
-def read_captions(path: Path) -> list:
-    found = captions.group_counts(path, ["nurse"], threads=1)
-    return [found.attrs["rows"], found.attrs["nulls"], *found.iloc[0, 1:].tolist()]
+# FairFace
 
 
 def as_parquet(path: Path, **columns: Any) -> Path:
@@ -204,25 +194,6 @@ def of_parquet(make: Callable[[pyarrow.Table], Any]) -> Callable[[Path], Any]:
 def no_utf8() -> pyarrow.Array:
     values = pyarrow.array([b"her nurse", b"his nurse \xff"])
     return pyarrow.Array.from_buffers(pyarrow.string(), 2, values.buffers())
-
-
-TWICE = ["TEXT", "TEXT"]
-CAPTION_DAMAGES: dict[str, Damage] = {
-    "no column of captions": (of_parquet(lambda t: t.rename_columns(["words"])), ERROR),
-    "captions twice": (
-        of_parquet(lambda t: pyarrow.Table.from_arrays([t["TEXT"], t["TEXT"]], names=TWICE)), ERROR,
-    ),
-    "a column more": (of_parquet(lambda t: t.append_column("more", [[1, 2, 3, 4]])), GOOD),
-    "large text": (of_parquet(lambda t: {"TEXT": t["TEXT"].cast("large_string")}), GOOD),
-    "numbers": (of_parquet(lambda t: {"TEXT": [1, 2, 3, 4]}), ERROR),
-    "bytes": (of_parquet(lambda t: {"TEXT": t["TEXT"].cast("binary")}), GOOD),
-    "nulls only": (of_parquet(lambda t: {"TEXT": pyarrow.nulls(4, "string")}), ERROR),
-    "no rows": (of_parquet(lambda t: t.slice(0, 0)), ERROR),
-    "no UTF-8": (of_parquet(lambda t: {"TEXT": no_utf8()}), ERROR),
-}  # fmt: skip
-
-
-# FairFace
 
 
 def as_jpeg(number: int) -> bytes:
@@ -334,35 +305,6 @@ GROUNDED_DAMAGES: dict[str, Damage] = {
     "a number that no caption has": (swap("[\n    0", "[\n    7", 1), ERROR),
     "captions that are a list": (swap('{\n   "0": "John"\n  }', '["John"]'), ERROR),
     "types that nobody knows": (said_instead(test_types=["words"]), ERROR),
-}
-
-
-# Lists of entities
-
-ENTITIES = (
-    "entity,frame,stereotype\n"
-    "kettle,The {agent} is holding a {entity}.,women\n"
-    "ladder,The {agent} is climbing a {entity}.,men\n"
-    "lamp,The {agent} is lighting a {entity}.,\n"
-)
-
-
-write_entities = text_file("mine.csv", ENTITIES)
-
-
-def read_entities(path: Path) -> list:
-    return stimuli.own_entities(path).to_numpy().tolist()
-
-
-LADDER = "ladder,The {agent} is climbing a {entity}.,men"
-ENTITIES_DAMAGES: dict[str, Damage] = of_table(
-    "entity,frame,stereotype", "frame", LADDER, "ladder", "men"
-) | {
-    "an entity twice": (swap("lamp,", "ladder,"), ERROR),
-    "no frame": (swap("The {agent} is climbing a {entity}.", ""), ERROR),
-    "a frame without a place": (swap("climbing a {entity}", "climbing"), ERROR),
-    "a frame with an open brace": (swap("climbing a", "climbing { a"), ERROR),
-    "an unknown stereotype": (swap(",men", ",people"), ERROR),
 }
 
 
@@ -502,7 +444,6 @@ PICTURE_DAMAGES: dict[str, Damage] = {
 DATA, REGIONS = (datasets.DataError,), (region_files.FeatureFileError,)
 
 FORMATS: dict[str, Format] = {
-    "captions": Format(write_captions, read_captions, DATA, False, CAPTION_DAMAGES),
     "FairFace": Format(
         write_hub, lambda path: read_portraits(path.parents[1]), DATA, False, HUB_DAMAGES,
         ("train-0.parquet", "0.25/train-*.parquet", "train-0/"),
@@ -511,9 +452,6 @@ FORMATS: dict[str, Format] = {
         write_stereo, read_stereo, (*DATA, FileNotFoundError), True, STEREO_DAMAGES
     ),
     "grounded test": Format(write_grounded, read_grounded, DATA, True, GROUNDED_DAMAGES),
-    "own entities": Format(
-        write_entities, read_entities, (InputError, ValueError), True, ENTITIES_DAMAGES
-    ),
     "regions, tsv": Format(write_tsv, read_one_file, REGIONS, True, TSV_DAMAGES),
     "regions, safetensors": Format(write_ours, read_one_file, REGIONS, False, OURS_DAMAGES),
     **{
