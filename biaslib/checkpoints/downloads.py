@@ -21,10 +21,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import requests
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
-
 from biaslib.checkpoints.entries import ENTRIES, Entry
 from biaslib.checkpoints.files import (
     OF_IMAGES,
@@ -45,9 +41,6 @@ __all__ = ["cache_folder", "fetch", "fetch_data", "kept", "listed_bytes", "setti
 TRIES = 20
 """How often a connection that breaks is gone on with in one call."""
 
-RETRIES, BUSY = 2, (429, 500, 502, 503, 504)
-"""How often a host is asked again that does not answer or is busy."""
-
 TELLING = ("config.json", "open_clip_config.json", "adapter_config.json", *OF_SENTENCES)
 """Settings that tell the family of a model, and what it adds to the network."""
 
@@ -66,8 +59,6 @@ STEPS = "book/model_files.md"
 """The page with the steps by hand for each file."""
 
 OFFLINE = "Without a network, use the profile 'planted'"
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def cache_folder() -> Path:
@@ -447,12 +438,14 @@ def _go_on(url: str, part: Path) -> None:
     """Download a file from where an earlier download of the same version of it stopped."""
     from tqdm.auto import tqdm
 
+    from biaslib.checkpoints.client import session
+
     version = part.with_name(f"{part.name}.version")
     tag = version.read_text("utf-8") if version.is_file() else ""
     begun = _size(part) if tag else 0
     headers = {"Range": f"bytes={begun}-", "If-Range": tag} if begun else {}
     headers["Accept-Encoding"] = "identity"
-    with _client() as client, client.get(url, headers=headers, stream=True, timeout=30) as answer:
+    with session() as client, client.get(url, headers=headers, stream=True, timeout=30) as answer:
         begun = begun if answer.status_code == 206 else 0
         if not begun:
             part.unlink(missing_ok=True)
@@ -469,7 +462,7 @@ def _go_on(url: str, part: Path) -> None:
     version.unlink()
 
 
-def _total(answer: requests.Response, begun: int) -> int:
+def _total(answer: Any, begun: int) -> int:
     """Return of how many bytes a file is of which an answer is all, or what was missing."""
     answer.raise_for_status()
     rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", answer.headers.get("Content-Range", ""))
@@ -479,24 +472,6 @@ def _total(answer: requests.Response, begun: int) -> int:
     if answer.status_code != 200 or not length.isdecimal():
         raise ValueError("gives no length, or another part than the missing one")
     return int(length)
-
-
-class _Encrypted(HTTPAdapter):
-    """Asks over encrypted connections alone, each of several redirects anew."""
-
-    def send(self, request: requests.PreparedRequest, *arguments: Any, **settings: Any) -> Any:
-        place = urllib.parse.urlsplit(request.url)
-        if place.scheme != "https" and place.hostname not in LOOPBACK:
-            raise ValueError(f"{request.url} is not an https address")
-        return super().send(request, *arguments, **settings)
-
-
-def _client() -> requests.Session:
-    client = requests.Session()
-    for scheme in ("http://", "https://"):
-        retry = Retry(RETRIES, backoff_factor=0.5, status_forcelist=BUSY, raise_on_status=False)
-        client.mount(scheme, _Encrypted(max_retries=retry))
-    return client
 
 
 def _require_content(path: Path) -> None:
