@@ -137,7 +137,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", [*NAMES, None])
+@pytest.mark.parametrize("name", [*NAMES, "", None])
 def test_names_that_would_overwrite_are_refused(bad, tmp_path, name):
     asked(bad, tmp_path, "good")
     (tmp_path / "link.jpg").symlink_to(tmp_path / "downloads.csv")
