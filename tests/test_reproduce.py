@@ -116,13 +116,6 @@ def test_a_hub_that_does_not_give_all_files_is_named(refuse, hub, tmp_path):
             fetch_data(FAIRFACE, pattern, here)
 
 
-def test_a_folder_for_records_that_cannot_be_is_refused_before_the_download(hub, tmp_path, capsys):
-    (tmp_path / "taken").write_text("a file")
-    assert main(["reproduce", "hamidieh2023", "--out", "taken"]) == 1
-    assert "taken" in capsys.readouterr().err
-    assert hub.requests == []
-
-
 # What a run's tables say together
 
 

@@ -29,7 +29,9 @@ def rows(seed: int, runs: int) -> list[dict]:
 
 C_ASC = [
     *((n // 2, n // 2, shift, 1) for n in (10, 20, 30, 60) for shift in (0.0, 0.6, 2.0)),
-    *((5, 35, 0.6, 1), (10, 190, 0.6, 1), (8, 12, 0.6, 5)),
+    (5, 35, 0.6, 1),
+    (10, 190, 0.6, 1),
+    (8, 12, 0.6, 5),
 ]
 """People in the group and outside it, how far apart they are, and portraits of each."""
 
