@@ -196,6 +196,7 @@ def top_k(similarities: ArrayLike, k: int) -> np.ndarray:
     found = np.empty((len(scores), k), np.intp)
     for rows in _slices(len(scores), -(-scores.size // _IN_CACHE)):
         table = scores[rows].astype(np.float64)
+        # Exactly k are marked in every row, so that their places fall into rows of k.
         nearest = np.flatnonzero(_best(table, k)).reshape(-1, k) % table.shape[1]
         values = np.take_along_axis(table, nearest, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")

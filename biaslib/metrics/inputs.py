@@ -124,7 +124,7 @@ def _plain(values: Any, name: str) -> Any:
     if np.ma.is_masked(values):
         raise refused(name, "is masked; fill it, or leave it out")
     if hasattr(values, "detach"):
-        tensor = values.detach().cpu()
+        tensor = values.detach().cpu()  # NumPy has no bfloat16
         return (tensor.float() if str(tensor.dtype).endswith("bfloat16") else tensor).numpy()
     if isinstance(values, list | tuple) and any(hasattr(each, "__len__") for each in values):
         return [_plain(row, name) for row in values]
