@@ -27,6 +27,7 @@ from biaslib.metrics.inputs import (
     real_number,
     real_numbers,
     refused,
+    require_length,
     truth_values,
     whole_number,
     whole_numbers,
@@ -441,12 +442,8 @@ def _entropies(shares: np.ndarray) -> np.ndarray:
 def group_members(groups: ArrayLike, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return groups as booleans, (n, g), if every group has an image, and their sizes, (g,)."""
     members = truth_values(groups, "groups", "one row an image and one column a group", 2)
-    if n is not None and len(members) != n:
-        raise refused(
-            "groups",
-            f"has {len(members)} rows for {n} images; it needs one row for every image and one "
-            "column for every group",
-        )
+    if n is not None:
+        require_length(members, n, "groups", "images")
     sizes = np.count_nonzero(members, axis=0)
     if not sizes.all():
         raise InputError(f"group {np.argmin(sizes)} has no image", word="groups")
