@@ -27,10 +27,7 @@ SETTLED = (
 )
 """Standings of errata that are open no more: something besides our reading has decided them."""
 
-COLUMNS = (
-    *("id", "paper", "tables", "title", "summary"),
-    *("printed", "computed", "standing", "settle"),
-)
+COLUMNS = ["id", "paper", "tables", "title", "summary", "printed", "computed", "standing", "settle"]
 
 
 def errata(paper: str | None = None) -> pandas.DataFrame:
@@ -53,4 +50,4 @@ def errata(paper: str | None = None) -> pandas.DataFrame:
         raise unknown_name("paper", paper, PAPERS)
     entries = json.loads((DATA / "errata.json").read_text(encoding="utf-8"))
     chosen = [each for each in entries if paper in (None, each["paper"])]
-    return pandas.DataFrame(chosen, columns=list(COLUMNS))
+    return pandas.DataFrame(chosen, columns=COLUMNS)
