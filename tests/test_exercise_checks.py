@@ -25,10 +25,10 @@ from companion import (
     what_is_measured,
 )
 from companion import planted_generative as generative
-from companion import planted_measures as measures
 from companion import planted_study1_grounded as planted_study1
 from companion import planted_study3_clip_audit as planted_study3
 from companion import planted_study4_captions as planted_study4
+from companion import planted_world as measures
 from companion import published_numbers as published
 from companion import what_holds_up as reproduction
 from plantedworld.studies import measures as study

@@ -93,6 +93,15 @@ def test_what_is_there_is_not_fetched_again_and_what_is_missing_is(hub, tmp_path
     assert [Path(path).name for path in bodies(hub)[2:]] == sent[1:]
 
 
+def test_files_of_ones_own_are_left_alone(hub, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "labels.csv").write_text("mine")
+    fetch_data(FAIRFACE, PORTRAITS, own)
+    assert hub.requests == []
+    assert files(own) == []
+
+
 @pytest.mark.parametrize("refuse", [None, 404, 500])
 def test_a_hub_that_does_not_give_all_files_is_named(refuse, hub, tmp_path):
     hub.refuse = refuse
