@@ -20,13 +20,6 @@ STANDINGS = {
 }
 """Each standing an erratum may have, and what it means."""
 
-SETTLED = (
-    "confirmed by the released file",
-    "confirmed by the released code",
-    "agrees with the printed table",
-)
-"""Standings of errata that are open no more: something besides our reading has decided them."""
-
 COLUMNS = ["id", "paper", "tables", "title", "summary", "printed", "computed", "standing", "settle"]
 
 
