@@ -240,7 +240,7 @@ class Store:
         """
         with naming(path, InputError):
             Path(path).open("rb").close()
-            if not _is_sound(Path(path)):
+            if not {b"keys", b"rows"} <= (_sound_tables(Path(path)) or set()):
                 raise InputError(
                     f"{path} cannot be read as an archive of a store. It is damaged or of another "
                     "kind: take an older one, or another name"
@@ -274,7 +274,7 @@ class Store:
         from filelock import FileLock
 
         with FileLock(self.folder / f".{NAME}.lock"):
-            if _is_sound(self.path, may_be_empty=True):
+            if _sound_tables(self.path) is not None:
                 return
             aside = self.path.with_name(f"{NAME}.{time.time_ns()}.damaged")
             self.path.with_name(f"{NAME}-journal").unlink(missing_ok=True)
@@ -353,21 +353,18 @@ def _connected(path: Path) -> sqlite3.Connection:
     return tables
 
 
-def _is_sound(path: Path, may_be_empty: bool = False) -> bool:
-    """Tell whether a file of rows is not damaged; one that cannot be opened is not known to be."""
-    listed = "select type, name, sql from sqlite_master order by name"
+def _sound_tables(path: Path) -> set[bytes] | None:
+    """Return the names of a file's tables and indices; None where SQLite finds it damaged."""
     try:
-        with (
-            contextlib.closing(sqlite3.connect(_read_only(path), uri=True)) as tables,
-            contextlib.closing(sqlite3.connect(":memory:")) as new,
-        ):
-            tables.text_factory = new.text_factory = bytes
-            new.executescript(SCHEMA)
-            found, expected = (each.execute(listed).fetchall() for each in (tables, new))
-            whole = tables.execute("pragma integrity_check(1)").fetchone() == (b"ok",)
-            return whole and (found == expected or (may_be_empty and not found))
-    except BROKEN as error:
-        return isinstance(error, sqlite3.OperationalError)
+        with contextlib.closing(sqlite3.connect(_read_only(path), uri=True)) as tables:
+            tables.text_factory = bytes
+            if tables.execute("pragma integrity_check(1)").fetchone() != (b"ok",):
+                return None
+            return {name for (name,) in tables.execute("select name from sqlite_master")}
+    except sqlite3.OperationalError:
+        return set()  # It cannot be opened at present, which is no damage.
+    except BROKEN:
+        return None
 
 
 def _read_only(path: Path) -> str:
