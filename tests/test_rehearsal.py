@@ -17,7 +17,6 @@ from support import rehearsal, released
 
 from biaslib import audit, models, reproduction
 from biaslib.studies import study1_grounded as grounded
-from companion import study1_grounded as plots
 from companion import study1_released as as_released
 
 
@@ -137,19 +136,6 @@ def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files
     scores = as_released.run_each({"visualbert": reader}, found)
     assert set(scores["masking"]) == {"none", "words"}
     assert scores["value"].notna().all()
-
-
-def test_the_sample_of_study_1_has_pictures_of_both_domains_and_lacks_some(inside):
-    out = grounded.inputs("paper", only_sound=True, names=["C6", "C8"])
-    own = grounded.inputs("paper", domain="in domain", only_sound=True, names=["C6", "C8"])
-    for every in (out["lxmert"], own["lxmert"], own["vilbert"]):
-        assert {sets.test for sets in every} == {"C6", "C8"}
-    assert (out.left["share"] < 1).any()
-    assert out.asked["outcome"].tolist() == ["run"] * 6
-    assert (len(own.asked), (own.asked["outcome"] == "run").sum()) == (12, 10)
-    shown = plots.left_table(out.left).set_index("file")["run at"]
-    assert shown["weat6.jsonl"] == "word"
-    assert shown["sent-weat6.jsonl"] == "sentence, contextual"
 
 
 @pytest.mark.slow

@@ -340,16 +340,6 @@ def test_empty_and_small_groups_are_named_and_counted(paper, monkeypatch):
     assert rows["value"].notna().all()
 
 
-def test_any_dual_encoder_can_be_named(paper):
-    given = study.inputs("paper", model="clip", checkpoint="some/where")
-    assert given.model == {"checkpoint": "some/where", "name": "clip", "profile": "paper"}
-    flava = study.inputs("planted", dose=0, n_per_cell=3, model="flava")
-    assert study.load_model(flava).name == "flava"
-    assert (
-        study.embed_texts(study.load_model(flava), ["a photo of a nurse"], Store(paper)).ndim == 2
-    )
-
-
 def test_innocent_words_are_the_reference_of_every_type(audit):
     table = plots.innocent_table(audit).set_index("words")
     reference = np.abs(audit.c_asc(audit.given.innocent["caption"])[:, 0])
