@@ -13,7 +13,6 @@ from scipy import stats
 from scipy.spatial import distance
 
 from biaslib import inference
-from biaslib.published import counts
 from companion import (
     capstone,
     foundations,
@@ -245,7 +244,7 @@ RIGHT = {
     "an array of sizes": (
         published.check_sizes,
         lambda percent, most: np.array(
-            [n for n in range(1, most + 1) if counts.possible_counts(percent, n)]
+            [n for n in range(1, most + 1) if published.possible_counts(percent, n)]
         ),
     ),
     "printed and read": (

@@ -9,6 +9,7 @@ import math
 import re
 import subprocess
 import sys
+import zipfile
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -70,6 +71,7 @@ def documents() -> list[str]:
 NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]
 PAGES = [*documents(), *sorted(GENERATED)]
 DECKS = [path.stem for path in sorted((ROOT / "book" / "slides").glob("*.md"))]
+PLANS = [path.stem for path in sorted((ROOT / "book" / "plans").glob("*.yml"))]
 MATERIALS = [
     "teach/index",
     *(f"teach/{kind}_{stem}" for stem in DECKS for kind in ("slides", "notes")),
@@ -465,6 +467,24 @@ def resolves(name: str, link: str) -> bool:
 @cache
 def identifiers(name: str) -> set[str]:
     return {tag["id"] for tag in soup(name).find_all(id=True)}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_no_link_of_a_plan_s_zip_leads_nowhere(plan, site, tmp_path):
+    with zipfile.ZipFile(site / "teach" / f"plan_{plan}.zip") as file:
+        file.extractall(tmp_path)
+        names = {name.partition("/")[2] for name in file.namelist()}
+    assert {f"book/plan_{plan}.html", "book/content_note.html", "_static/custom.css"} <= names
+    assert not [name for name in names if "instructor" in name]
+    for page in tmp_path.rglob("*.html"):
+        tags = BeautifulSoup(page.read_text("utf-8"), "html.parser").find_all(
+            ["a", "img", "script", "link", "form"]
+        )
+        paths = [tag.get("href") or tag.get("src") or tag.get("action") or "" for tag in tags]
+        files = filter(None, (re.sub(r"[?#].*", "", path) for path in paths))
+        assert [
+            file for file in files if ":" not in file and not (page.parent / file).is_file()
+        ] == []
 
 
 @pytest.mark.parametrize("name", [*PAGES, *MATERIALS])

@@ -318,8 +318,7 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
 
 
 def relabel(folder, change):
-    path = folder / "fairface_label_train.csv"
-    change(pandas.read_csv(path)).to_csv(path, index=False)
+    sample.write_parquet(folder, table=change(sample.people(sample.N_PER_GROUP)))
 
 
 def test_empty_and_small_groups_are_named_and_counted(paper, monkeypatch):

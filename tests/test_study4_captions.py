@@ -11,12 +11,11 @@ from biaslib import published
 from biaslib.datasets import DataError
 from biaslib.pictures.images import pictures
 from biaslib.pictures.regions import NothingFoundError
-from biaslib.published import zhou2022
-from biaslib.published.counts import mcnemar_p
 from biaslib.runtime import Store
 from biaslib.studies import study4_captions as study
 from companion import planted_study4_captions as verdicts
 from companion import study4_captions as plots
+from companion.published_numbers import mcnemar_p, reconstructed_counts, sizes_of
 from plantedworld.inputs import study4_captions as planted
 from plantedworld.studies import study4_captions as worlds
 
@@ -78,10 +77,10 @@ def run_of(table, *scores, profile="planted"):
 
 def table_with_counts(model):
     """Rows whose picks have the whole counts behind a model's percentages."""
-    counts = zhou2022.reconstructed_counts().query("model == @model")
+    counts = reconstructed_counts().query("model == @model")
     counts = counts.set_index(["category", "metric"])["count"].astype(int)
     categories, labels, logits = [], [], []
-    for category, size in zhou2022.sizes_of(model).items():
+    for category, size in sizes_of(model).items():
         half, biased = size // 2, counts[category, "vlbs"]
         lost = size - counts[category, "vlrs"]
         picks = ["s"] * biased + ["i"] * lost + ["a"] * (size - biased - lost)

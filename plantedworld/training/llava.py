@@ -46,8 +46,9 @@ DESCRIBE = tuple(ASKED[name].describe for name in ("trained", "trained, short"))
 """Prompts before captions, one as often as the other."""
 
 TEMPLATE = (
-    "[BOS]{% for m in messages %}{% for c in m['content'] %}{% if c['type'] == 'image' %}"
-    "<image>{% else %} {{ c['text'] }}{% endif %}{% endfor %}{% endfor %}"
+    "[BOS]{% for m in messages %}{% if m['role'] == 'assistant' %} [ANSWER]{% endif %}"
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %} {{ c['text'] }}"
+    "{% endif %}{% endfor %}{% endfor %}"
     "{% if add_generation_prompt %} [ANSWER]{% endif %}"
 )
 INITIAL_SPREAD = 0.1

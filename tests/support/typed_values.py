@@ -17,13 +17,12 @@ from scipy import stats
 from support import typed
 
 from biaslib import inference, metrics, models, published, reproduction, stimuli
-from biaslib.audit import _nulls
+from biaslib.audit import nulls
 from biaslib.datasets import fairface, links
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.models import vl_bert
 from biaslib.pictures import detector as pictures
-from biaslib.published import zhou2022
 from biaslib.reproduction import _compare
 from biaslib.studies import study2_masked, study3_clip_audit
 from companion import published_numbers
@@ -39,8 +38,7 @@ from plantedworld.studies import study1_grounded as planted_grounded
 from plantedworld.studies import study4_captions as planted_captions
 from plantedworld.studies.recorded import recorded
 from tools import decision_rule
-from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
-from tools.benchmarks import caption_association as sizes_of_casc
+from tools.benchmarks import kills
 from tools.levels import comparison, reruns
 
 
@@ -280,8 +278,6 @@ def said(page, words):
 kinds = stimuli.taxonomy_kinds()["kind"].value_counts()
 case_study = int((stimuli.entities()["set"] == "case study").sum())
 half_precision = int(re.search(r"float16 keeps (\d+) in 100", inspect.getsource(pictures))[1])
-generator = detector.SETTINGS["anchor_generator"]
-anchors = len(generator["sizes"][0]) * len(generator["aspect_ratios"][0])
 cards = [
     *said("book/slides/foundations.md", "X holds [*], [*] and [*]."),
     *said("book/slides/foundations.md", "Y holds [*], [*] and"),
@@ -345,7 +341,7 @@ def names_capstone(session):
 
 capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
 all_entities = len(stimuli.entities())
-own_vlbs = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+own_vlbs = published_numbers.score_intervals().query("category == 'overall' and metric == 'vlbs'")
 
 
 def observed(condition, n, quantity, of="", nominal=0.95):
@@ -358,7 +354,7 @@ def observed(condition, n, quantity, of="", nominal=0.95):
     return 100 * table["observed"].min(), 100 * table["observed"].max()
 
 
-zhou_cells = zhou2022.score_intervals().query("category != 'overall' and metric == 'vlbs'")
+zhou_cells = published_numbers.score_intervals().query("category != 'overall' and metric == 'vlbs'")
 OF_WORDS = observed("^words", "", "level", "words as units", level)
 OWN_TEST = observed("^words", "", "level", "Experiment 2, the paper's own test", level)
 SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"
