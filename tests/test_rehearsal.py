@@ -4,14 +4,10 @@ The short form of ``make rehearsal``: sections on the planted world, which are t
 profiles, are left to the run in ``planted``.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
-import pandas
 import pytest
 from support import rehearsal, released
 
@@ -95,32 +91,6 @@ def is_recorded_and_compared(study, environment):
     as_read = reproduction.compare(reproduction.read(path)[0], paper, counts).set_index("id")
     assert set(as_read.loc[ran.index, "verdict"]) <= {"cannot be said"}
     assert as_read.loc[ran.index, "reason"].str.startswith("no reproduction: the weights of").all()
-
-
-@pytest.mark.slow
-def test_the_command_records_what_the_notebook_does(environment, tmp_path):
-    """Study 3 in one command, on the models and data of the rehearsal."""
-    outcome = rehearsal.run(
-        rehearsal.NOTEBOOKS / "study3_clip_audit.ipynb",
-        environment | {"BIASLIB_RUNS": str(tmp_path)},
-        short=True,
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "biaslib",
-        "reproduce",
-        "hamidieh2023",
-        "--out",
-        tmp_path / "2",
-    ]
-    subprocess.run(command, env={**os.environ, **environment}, check=True)
-    assert outcome.error == ""
-    [one], [two] = tmp_path.glob("hamidieh2023-*"), (tmp_path / "2").iterdir()
-    (of_notebook, made), (of_command, again) = map(reproduction.read, (one, two))
-    pandas.testing.assert_frame_equal(of_notebook, of_command)
-    for name in ("networks", "data", "pictures", "counts", "precision"):
-        assert made[name] == again[name]
 
 
 def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files(inside):

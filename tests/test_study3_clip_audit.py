@@ -164,13 +164,9 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert ranks["tone", "tiny-CLIP"] > 0.8
     assert ranks.xs("perfect model", level="model").min() > 0.85
     assert table["share with the right sign"].between(0.85, 1).all()
-    assert table.loc["tone", "words without"].tolist() == [177, 177]
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
     np.testing.assert_allclose(known.query("facet == 'gender'")["model"], women, atol=1e-6)
     nothing = known.query("facet == 'tone' and not planted")
-    assert nothing["bias_type"].value_counts().head(2).to_dict() == {
-        "Occupation": 165, "Behavioral": 9,
-    }  # fmt: skip
     assert nothing["truth"].abs().max() < 0.2 < known["truth"].abs().median()
     assert nothing["model"].abs().max() > known["model"].abs().median()
     far = known.query("facet == 'gender' and abs(oracle) > 1.9")["truth"].abs()
