@@ -8,11 +8,10 @@ from types import SimpleNamespace
 import pytest
 import releases
 from bs4 import BeautifulSoup
-from pybtex.database import parse_string
 from sphinx.errors import ExtensionError
 from tables import numbered
 
-from biaslib import __version__, display
+from biaslib import display
 from biaslib.published import table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
@@ -68,15 +67,6 @@ def test_what_can_be_cited_has_an_address_and_what_sphinx_counted_out_has_none(s
     assert [row[3] for row in rows[1:]] == [
         f"{size:.2f}".replace("-", "−") for size in PRINTED["effect_size"]
     ]
-
-
-def test_the_first_release_says_so_and_every_page_its_version(site):
-    found = built(site, PRINTED)
-    assert "No version has been released" in found.find(id="changed-numbers").get_text()
-    line = found.find(id="site-version").get_text()
-    assert line.startswith(f"Version {__version__}")
-    entry = parse_string(found.find(id="companion-bibtex").get_text(), "bibtex")
-    assert entry.entries["companion"].fields["version"] == __version__
 
 
 def test_a_number_that_moved_is_told_and_rows_that_changed_places_are_not(site):

@@ -40,12 +40,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import book_index  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
-BUILD = (
-    sys.executable,
-    "-c",
-    "from jupyter_book.cli.main import main; main()",
-    *("build", ".", "-W", "-n", "--keep-going"),
-)
+BUILD = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
+BUILD += ["build", ".", "-W", "-n", "--keep-going"]
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 GENERATED = {"genindex", "py-modindex", "search"}
@@ -300,7 +296,12 @@ def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_stude
     )
     assert done.returncode == 0, done.stderr
     for path in site.glob("teach/handout_*.pdf"):
-        assert len(re.findall(rb"/Type\s*/Page\b", path.read_bytes())) <= 2, path.name
+        printed = path.read_bytes()
+        assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2, path.name
+        # What software needs to read it aloud.
+        for mark in (b"/Marked true", b"/StructTreeRoot", b"/Lang (en)", b"/Title (Handout: "):
+            assert mark in printed, (path.name, mark)
+        assert {b"H1", b"H2", b"L", b"LI", b"Figure"} <= {*re.findall(rb"/S /(\w+)", printed)}
     edition = (ROOT / "_build" / "instructor" / "index.html").read_text(encoding="utf-8")
     found = BeautifulSoup(edition, "html.parser")
     given = [each for name in NOTEBOOKS for each in article(name).select(".solution")]
@@ -465,10 +466,6 @@ def test_every_file_comes_from_the_site_itself(name, site):
         if not parts.scheme:
             file = urljoin(f"{name}.html", parts.path)
             assert (SITE / unquote(file)).is_file(), f"{address} is missing"
-    assert not re.search(
-        r"(unpkg|jsdelivr|cdnjs|fonts\.googleapis|ajax\.googleapis|googletagmanager|plausible)\.",
-        str(page),
-    )
 
 
 @pytest.mark.parametrize("name", [*PAGES, *MATERIALS])

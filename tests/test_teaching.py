@@ -12,17 +12,9 @@ import nbformat
 import numpy as np
 import pytest
 import yaml
-from bs4 import BeautifulSoup
 from classroom import classroom
 from nbclient import NotebookClient
-from support.browser import require
-from teaching import (
-    FOLDER,
-    article_of,
-    handout,
-    inline,
-    quiz,
-)
+from teaching import inline, quiz
 
 from biaslib import inference, published, reproduction
 from biaslib.metrics import association, caption_selection, masked_lm
@@ -36,73 +28,7 @@ from companion import what_is_measured as chapter
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 QUIZZES = sorted((ROOT / "book" / "quizzes").glob("*.yml"))
-assert FOLDER == "teach"
 QTI = "{http://www.imsglobal.org/xsd/ims_qtiasiv1p2}"
-
-PAGE = """<html><body><article><section id="a"><h1>Title<a class="headerlink">#</a></h1>
-<div class="chapter-card admonition"><p class="admonition-title">This chapter</p>
-<p><strong>Question.</strong> What is it?</p><p>Minutes.</p></div>
-<section id="b"><h2>One<a class="headerlink">#</a></h2>
-<p>First <em>point</em> that is made at some length. More of it, e.g. this.</p>
-<p>Second point! And more.</p>
-<div class="cell_input"><p>code</p></div>
-<figure><img src="../_images/x.svg" alt="A line."><figcaption><p>C.</p></figcaption></figure>
-<div class="exercise admonition" id="ex"><p class="admonition-title">Exercise (Count)</p>
-<section id="exercise-content"><p>Count to two.</p></section></div>
-<div class="solution admonition"><section id="solution-content"><p>The secret.</p>
-<div class="table-scroll"><table><tr><td>A secret table.</td></tr></table></div>
-<figure><img src="../_images/y.svg" alt="A secret figure."></figure></section></div>
-<section id="c"><h3>Part</h3><p>A part. It ends.</p></section></section>
-<section id="summary"><h2>Summary</h2><ul><li>It is so.</li></ul><p>Next.</p></section>
-</section></article></body></html>"""
-
-EXERCISES = """<section id="exercises"><h2>Exercises</h2>
-<div class="solution admonition"><ol><li>The secret.</li></ol></div>
-<div class="cell_output"><ol><li>Why?</li></ol></div></section>"""
-
-
-def sheet(page, stem):
-    return handout({stem: article_of(page, stem, numbers=True)}, stem)
-
-
-def test_a_handout_has_the_summary_and_what_to_discuss_and_no_solution():
-    page = PAGE.replace("<p>Next.</p></section>", "</section>" + EXERCISES)
-    found = BeautifulSoup(sheet(page, "study1"), "html.parser")
-    assert [each.get_text() for each in found.find_all("h2")] == [
-        "Exercises", "What to remember", "To discuss",
-    ]  # fmt: skip
-    assert [each.get_text() for each in found.find_all("li")] == ["It is so.", "Why?"]
-    assert found.find("img")["alt"] == "A line."
-
-
-@pytest.fixture
-def teach(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "tools")
-    import teach
-
-    return teach
-
-
-def test_a_printed_handout_can_be_read_aloud(teach, tmp_path):
-    (tmp_path / FOLDER).mkdir()
-    (tmp_path / "_images").mkdir()
-    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9">'
-    drawing = f'{svg}<rect width="9" height="9"/></svg>'
-    (tmp_path / "_images" / "x.svg").write_text(drawing, encoding="utf-8")
-    page = tmp_path / FOLDER / "handout_x.html"
-    page.write_text(sheet(PAGE, "x"), encoding="utf-8")
-    assert teach.pdfs(page.parent, require()) == 1
-    printed = page.with_suffix(".pdf").read_bytes()
-    catalog = re.search(rb"/Type /Catalog\b.*?endobj", printed, re.S)[0]
-    assert b"/Marked true" in catalog
-    assert b"/StructTreeRoot" in catalog
-    assert b"/Outlines" in catalog
-    assert b"/Lang (en)" in catalog
-    assert b"/Title (Handout: Title)" in printed
-    assert b"/DisplayDocTitle true" in catalog
-    assert b"/Alt (A line.)" in printed
-    kinds = set(re.findall(rb"/S /(\w+)", printed))
-    assert {b"H1", b"H2", b"L", b"LI", b"Figure"} <= kinds
 
 
 def test_every_chapter_has_a_quiz():
@@ -176,8 +102,11 @@ def answered(item, choice):
 
 
 @pytest.fixture
-def packages(teach):
-    return teach.quiz_packages
+def packages(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    import quiz_packages
+
+    return quiz_packages
 
 
 @pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
