@@ -1,8 +1,8 @@
 """Study 1 as the released code of Ross, Katz and Barbu (2021) runs it.
 
-States, lengths, masks and regions are those of :mod:`biaslib.models.released`, the statistics those
-below; :func:`biaslib.published.released_differences` lists what differs from the paper. File and
-line are of candacelax/bias-in-vision-and-language, commit 1622980.
+States, lengths, masks and regions are those of :mod:`biaslib.models.study1_as_released`, the
+statistics those below; :func:`biaslib.published.released_differences` lists what differs from the
+paper. File and line are of candacelax/bias-in-vision-and-language, commit 1622980.
 """
 
 import itertools
@@ -14,7 +14,7 @@ import pandas
 
 from biaslib import inference, runtime
 from biaslib.metrics.grounded import GroundedResult
-from biaslib.models import released
+from biaslib.models import study1_as_released as released
 from biaslib.studies import study1_grounded as study
 from biaslib.studies.scores import tidy
 

@@ -29,8 +29,7 @@ from support.letters import smallest_letters
 from biaslib import audit, runtime
 from biaslib.studies.study4_captions import MODEL_HEADS
 from companion import text_encoders as plots
-from plantedworld import trial
-from plantedworld.studies import measures
+from plantedworld.studies import held_out, measures
 from plantedworld.studies import study4_captions as worlds
 
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
@@ -651,11 +650,11 @@ def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders
 
 def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
     found = shown("notebooks/planted_world", "every target of the held-out test")
-    judged = trial.judged()["verdicts"]
+    judged = held_out.results()["verdicts"]
     rises = found["statistic"].str.startswith("rise")
     cells, risen = (shown_cells(found[kept]) for kept in (~rises, rises))
     assert (len(risen), (risen[2] == "yes").sum()) == (6, 5)
-    assert sorted(risen[0].astype(float)) == sorted(trial.judged()["rises"]["mean"].round(2))
+    assert sorted(risen[0].astype(float)) == sorted(held_out.results()["rises"]["mean"].round(2))
     assert len(cells) == len(judged) == 32
     assert (cells[2] == "yes").sum() == judged["reached"].sum() == 10
     assert sorted(cells[0].astype(float)) == sorted(judged["mean"].round(2))

@@ -15,9 +15,11 @@ import mutants  # noqa: E402
 @pytest.mark.parametrize(
     ("found", "state", "words"),
     [
-        (check.python((3, 9, 1)), "FAILS", "3.10 is the least"),
-        (check.python((3, 12, 1)), "ok", "Python 3.12.1"),
-        (check.python((3, 13, 0)), "note", "takes 3.11 or 3.12"),
+        (check.python((3, 6, 15)), "FAILS", "takes 3.11.5 to 3.14"),
+        (check.python((3, 15, 0)), "FAILS", "takes 3.11.5 to 3.14"),
+        (check.python((3, 11, 6), ["venv"]), "FAILS", "apt install python3.11-venv"),
+        (check.python((3, 13, 0)), "ok", "Python 3.13.0"),
+        (check.python((3, 14, 1)), "note", "not tested"),
         (check.disk(3 * 10**9, installed=False), "FAILS", "3.0 GB free"),
         (check.disk(3 * 10**9, installed=True), "ok", "to build takes about 2 GB"),
         (check.memory(10**9), "note", "1 GB of memory"),
@@ -40,7 +42,7 @@ def test_what_is_found_is_said_in_words(found, state, words):
 
 
 def test_a_machine_on_which_something_is_missing_fails(monkeypatch, capsys):
-    monkeypatch.setattr(check, "findings", lambda: [check.python((3, 11, 2)), check.gpu(None)])
+    monkeypatch.setattr(check, "findings", lambda: [check.python((3, 11, 5)), check.gpu(None)])
     assert check.main() == 0
     monkeypatch.setattr(check, "findings", lambda: [check.disk(0, installed=True)])
     assert check.main() == 1

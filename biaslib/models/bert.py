@@ -9,11 +9,11 @@ import transformers
 
 from biaslib.capabilities import EMBED, FILL, require
 from biaslib.checkpoints.entries import Entry
-from biaslib.models._masks import candidate_log_prob, padded
-from biaslib.models._words import require_known_words, with_mask, word_pieces
+from biaslib.models.masked_words import candidate_log_prob
 from biaslib.models.pooling import Pooling
 from biaslib.models.reading import read_network
 from biaslib.models.text import HEADS, TextEncoder, read_pooled
+from biaslib.models.tokens import padded, require_known_words, with_mask, word_pieces
 from biaslib.runtime.batches import (
     at,
     autocast,

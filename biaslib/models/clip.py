@@ -24,15 +24,15 @@ import transformers
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import revision_of
 from biaslib.errors import CheckpointError
-from biaslib.models._words import (
+from biaslib.models.dual import ContrastiveEncoder, tried_out
+from biaslib.models.reading import lowered, read_network, read_tokenizer
+from biaslib.models.tokens import (
     TRIED,
     require_embedded,
     require_fitting_length,
     require_known_words,
     token_limit,
 )
-from biaslib.models.dual import ContrastiveEncoder, tried_out
-from biaslib.models.reading import lowered, read_network, read_tokenizer
 from biaslib.pictures.transforms import of_processor, read_image_processor
 from biaslib.runtime.batches import on_device
 

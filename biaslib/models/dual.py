@@ -9,7 +9,7 @@ import torch
 
 from biaslib.capabilities import ENCODE
 from biaslib.checkpoints.weights import require_told_apart
-from biaslib.models._words import TRIED, listed
+from biaslib.models.tokens import TRIED, listed
 from biaslib.pictures.images import pictures
 from biaslib.pictures.transforms import SIZES, ImageBatch, ImageTransform, image_batches
 from biaslib.runtime.batches import autocast, rows_that_fit, run_in_batches

@@ -15,8 +15,8 @@ from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import revision_of, weight_files
 from biaslib.checkpoints.folders import read_config
 from biaslib.checkpoints.weights import CheckpointError
-from biaslib.models._words import require_embedded, require_fitting, require_known_words
 from biaslib.models.dual import ContrastiveEncoder, tried_out
+from biaslib.models.tokens import require_embedded, require_fitting, require_known_words
 from biaslib.pictures.transforms import split
 from biaslib.runtime import unknown_name
 from biaslib.runtime.batches import on_device

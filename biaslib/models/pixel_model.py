@@ -68,8 +68,8 @@ class PixelModel(FusionModel):
         rows = self._tokens(texts)
 
         def run(batch: np.ndarray) -> torch.Tensor:
-            tokens = self._on_device(self._padded([rows[i].ids for i in batch]))
-            return unit_vectors(self.device, lambda each: read(**each), tokens)
+            tokens = self._inputs([rows[i].ids for i in batch])
+            return unit_vectors(self.device, lambda inputs: read(**inputs), tokens)
 
         size = batch_size or rows_that_fit(self.device, 256)
         label = f"{self.name}: {len(rows):,} texts"

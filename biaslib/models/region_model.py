@@ -24,8 +24,15 @@ SHARD, SHARD_ON_CUDA = 16, 128
 AT_ONCE = 256
 """Pictures whose regions are in memory at a time while they are looked for."""
 
-PARTS = {"features": None, "boxes": 4, "real": 1, "sizes": 2, "classes": 1, "attributes": 1}
-PARTS |= {"scores": 1}
+PARTS = {
+    "features": None,
+    "boxes": 4,
+    "real": 1,
+    "sizes": 2,
+    "classes": 1,
+    "attributes": 1,
+    "scores": 1,
+}
 """What a region's row of numbers holds, in this order, and how many of each; None for the rest."""
 
 
@@ -102,10 +109,8 @@ class RegionModel(FusionModel):
         """
         if images is None:
             return None
-        regions = images
-        if not isinstance(images, RegionFeatures | SharedRegions):
-            shown = pictures(images)
-            regions = shown.regions() if shown.has_regions else self.regions_of(shown)
+        given = isinstance(images, RegionFeatures | SharedRegions)
+        regions = images if given else self.regions_of(images)
         self._require_width(regions.width, "these features have")
         return regions
 
@@ -148,8 +153,8 @@ class RegionModel(FusionModel):
         seen = real & ~hidden_regions(prepared, rows, mask)
         features[~seen] = 0
         boxes[~seen if self.hides_boxes else ~real] = 0
-        found = {"features": features, "boxes": boxes, "real": real}
-        return {name: torch.as_tensor(each) for name, each in found.items()}
+        arrays = {"features": features, "boxes": boxes, "real": real}
+        return {name: torch.as_tensor(array) for name, array in arrays.items()}
 
 
 def hidden_regions(prepared: RegionFeatures, rows: np.ndarray, mask: Mask | None) -> np.ndarray:

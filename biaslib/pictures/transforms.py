@@ -82,28 +82,25 @@ class ImageBatch(NamedTuple):
     @classmethod
     def sent(cls, images: np.ndarray, inputs: dict[str, Any], device: str, *last: Any):
         """Return a batch of which all that finds memory is on its way to a device."""
-        inputs = {name: _sent(each, device) for name, each in inputs.items()}
-        return cls(images, inputs, device, *last)
+        there = dict(inputs)
+        for name, tensor in inputs.items():
+            if torch.is_tensor(tensor):
+                try:
+                    there[name] = tensor.to(device, non_blocking=True)
+                except RuntimeError as error:
+                    if not says_no_memory(error):
+                        raise
+        return cls(images, there, device, *last)
 
     def of(self, images: Sequence[int]) -> dict[str, Any]:
         """Return the rows of some images on the device, normalised."""
         place = {image: row for row, image in enumerate(self.images.tolist())}
         rows = selected(self.inputs, [place[image] for image in images], len(self.images))
         rows = {
-            name: each.to(self.device, non_blocking=True) if torch.is_tensor(each) else each
-            for name, each in rows.items()
+            name: values.to(self.device, non_blocking=True) if torch.is_tensor(values) else values
+            for name, values in rows.items()
         }
         return rows if self.transform is None else self.transform.normalised(rows)
-
-
-def _sent(each: Any, device: str) -> Any:
-    """Return a tensor on a device, or where it is if there is no memory for all of it."""
-    try:
-        return each.to(device, non_blocking=True) if torch.is_tensor(each) else each
-    except RuntimeError as error:
-        if not says_no_memory(error):
-            raise
-        return each
 
 
 def different(images: np.ndarray) -> np.ndarray:
@@ -129,10 +126,10 @@ def selected(inputs: dict[str, Any], rows: Sequence[int], n: int) -> dict[str, A
         return inputs
     index = torch.as_tensor(rows)
     return {
-        name: each[rows]
-        if isinstance(each, np.ndarray)
-        else each[index.to(each.device, non_blocking=True)]
-        for name, each in inputs.items()
+        name: values[rows]
+        if isinstance(values, np.ndarray)
+        else values[index.to(values.device, non_blocking=True)]
+        for name, values in inputs.items()
     }
 
 
@@ -168,7 +165,8 @@ def image_batches(
     batches = prefetched(images, transform, numbers, collated, few=few)
     for rows, batch in zip(numbers, batches, strict=True):
         inputs = {
-            name: each if name == SIZES else torch.as_tensor(each) for name, each in batch.items()
+            name: values if name == SIZES else torch.as_tensor(values)
+            for name, values in batch.items()
         }
         following = ImageBatch.sent(rows, inputs, device, transform)
         if ready is not None:
@@ -233,12 +231,11 @@ def split(whole: Callable, resize: Callable) -> ImageTransform:
         black, white = (
             whole(np.full_like(noise, value))[PIXELS][:, y, x].astype(float) for value in (0, 255)
         )
-        found = ImageTransform(
-            resize, tuple(((white - black) / 255).tolist()), tuple(black.tolist())
-        )
-        ours = found.normalised({PIXELS: torch.tensor(pixels[None])})[PIXELS][0].numpy()
+        scale, shift = (white - black) / 255, black
+        transform = ImageTransform(resize, tuple(scale.tolist()), tuple(shift.tolist()))
+        ours = transform.normalised({PIXELS: torch.tensor(pixels[None])})[PIXELS][0].numpy()
         if np.allclose(ours, whole(noise)[PIXELS], rtol=SAME, atol=SAME):
-            return found
+            return transform
     return ImageTransform(whole)
 
 

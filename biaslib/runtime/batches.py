@@ -15,9 +15,14 @@ MANY = 4
 """More batches than this have a progress bar."""
 
 NO_MEMORY = (
-    *("out of memory", "can't allocate memory", "not enough memory"),
-    *("status_alloc_failed", "device_allocation_failed", "cudnn_status_not_supported"),
-    *("unable to find a valid cudnn algorithm", "unable to find an engine to execute"),
+    "out of memory",
+    "can't allocate memory",
+    "not enough memory",
+    "status_alloc_failed",
+    "device_allocation_failed",
+    "cudnn_status_not_supported",
+    "unable to find a valid cudnn algorithm",
+    "unable to find an engine to execute",
 )
 """What errors say, in lower case, when CUDA, its libraries, MPS or the CPU have no memory left.
 
@@ -36,17 +41,6 @@ a few hundred places for an image: a row takes less than 20 MB at a base model's
 
 MOST = 1024
 """Rows beyond which a larger batch no longer fills a card better."""
-
-
-def batch_order(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the order in which :func:`run_in_batches` takes rows: the longest first, (n,).
-
-    Examples
-    --------
-    >>> batch_order([3, 1, 4, 3]).tolist()
-    [2, 0, 3, 1]
-    """
-    return np.argsort(-np.asarray(lengths), kind="stable")
 
 
 def run_in_batches(
@@ -104,7 +98,7 @@ def run_in_batches(
         raise ValueError(f"batch_size must be 1 or more and is {batch_size}")
     if not len(lengths):
         raise ValueError("there are no rows to run: the set is empty")
-    order = batch_order(lengths)
+    order = np.argsort(-np.asarray(lengths), kind="stable")  # the longest rows first
     batches = _Batches(order, run, batch_size, load)
     results = progress(batches, label, len(order)) if len(order) > MANY * batch_size else batches
     outputs = None
@@ -112,7 +106,16 @@ def run_in_batches(
         if outputs is None:
             outputs = np.empty((len(order), *result.shape), dtype=result.dtype)
         outputs[row] = result
-    batches.tell(label)
+    if batches.size < batch_size:
+        note_batches(
+            f"{label or 'a model'}: {len(order):,} rows, {batches.size} a batch "
+            f"({batch_size} did not fit in memory)"
+        )
+        warnings.warn(
+            f"{label or 'the model'}: {batch_size} rows a batch did not fit in memory; went on "
+            f"with {batches.size}. To start there: batch_size={batches.size}",
+            stacklevel=2,
+        )
     return outputs
 
 
@@ -123,31 +126,35 @@ class _Batches:
         self, order: np.ndarray, run: Callable, batch_size: int, load: Callable | None
     ) -> None:
         self.order, self.run, self.load = order, run, load
-        self.asked = self.size = batch_size
+        self.planned_size = self.size = batch_size
 
     def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
-        under_way = None
+        # The results of a batch leave the device while the next one runs.
+        leaving = None
         for rows, result in self._in_turn():
-            leaving = _leaving(result)
-            if under_way is not None:
-                yield from _rows(*under_way)
-            under_way = rows, leaving
-        yield from _rows(*under_way)
+            following = rows, _leaving(result)
+            if leaving is not None:
+                yield from _arrived(*leaving)
+            leaving = following
+        yield from _arrived(*leaving)
 
     def _in_turn(self) -> Iterator[tuple[np.ndarray, np.ndarray | torch.Tensor]]:
         """Yield the rows of each batch, or part of one, and their results where they are."""
-        planned = [self.order[at : at + self.asked] for at in range(0, len(self.order), self.asked)]
-        inputs = ((each,) for each in self.load(planned)) if self.load else ((),) * len(planned)
+        starts = range(0, len(self.order), self.planned_size)
+        planned = [self.order[start : start + self.planned_size] for start in starts]
+        inputs = ((part,) for part in self.load(planned)) if self.load else ((),) * len(planned)
         for batch, loaded in zip(planned, inputs, strict=True):
             start = 0
             while start < len(batch):
                 rows = batch[start : start + self.size]
                 result = self._result(rows, *loaded)
-                if result is None:
-                    self._halve(len(rows))
-                else:
+                if result is not None:
                     yield rows, result
                     start += len(rows)
+                    continue
+                self.size = len(rows) // 2
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
 
     def _result(self, rows: np.ndarray, *loaded: Any) -> np.ndarray | torch.Tensor | None:
         """Return the results of a batch, or None if there was no memory for it.
@@ -165,24 +172,6 @@ class _Batches:
                     "a smaller model, or another device"
                 ) from error
             return None
-
-    def _halve(self, tried: int) -> None:
-        self.size = tried // 2
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-
-    def tell(self, label: str) -> None:
-        """Note and warn if memory did not suffice for what was asked."""
-        if self.size < self.asked:
-            note_batches(
-                f"{label or 'a model'}: {len(self.order):,} rows, {self.size} a batch "
-                f"({self.asked} did not fit in memory)"
-            )
-            warnings.warn(
-                f"{label or 'the model'}: {self.asked} rows a batch did not fit in memory; went on "
-                f"with {self.size}. To start there: batch_size={self.size}",
-                stacklevel=3,
-            )
 
 
 def at(states: torch.Tensor, rows: Sequence[int], places: Sequence[int]) -> torch.Tensor:
@@ -223,19 +212,19 @@ def _leaving(result: np.ndarray | torch.Tensor) -> Callable[[], np.ndarray]:
     copied, done = result.to("cpu", non_blocking=True), torch.cuda.Event()
     done.record(torch.cuda.current_stream(result.device))
 
-    def arrived() -> np.ndarray:
+    def wait() -> np.ndarray:
         done.synchronize()
         return copied.numpy()
 
-    return arrived
+    return wait
 
 
-def _rows(rows: np.ndarray, arrived: Callable[[], np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
+def _arrived(rows: np.ndarray, wait: Callable[[], np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
     """Yield each row with its result; refuse numbers of half precision that overflowed."""
-    results = arrived()
-    if _wanted() != "float32" and not np.isfinite(results).all():
+    results, wanted = wait(), _wanted()
+    if wanted != "float32" and not np.isfinite(results).all():
         raise FloatingPointError(
-            f"the model gave numbers that are not finite with BIASLIB_PRECISION={_wanted()}: "
+            f"the model gave numbers that are not finite with BIASLIB_PRECISION={wanted}: "
             "float16 holds none beyond 65,504. Set BIASLIB_PRECISION=float32, or bfloat16 on a "
             "card that has it"
         )
@@ -275,7 +264,7 @@ def on_device(network: torch.nn.Module, device: str, name: str) -> torch.nn.Modu
         If its weights are larger than the memory that a CUDA device has free; with both sizes.
     """
     if device.startswith("cuda"):
-        size = sum(each.nbytes for each in (*network.parameters(), *network.buffers()))
+        size = sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
         free = free_memory(device)
         if size > free:
             raise MemoryError(
@@ -289,8 +278,8 @@ def on_device(network: torch.nn.Module, device: str, name: str) -> torch.nn.Modu
 
 def says_no_memory(error: Exception) -> bool:
     """Tell whether an error means that a device has no memory left."""
-    said = str(error).lower()
-    return isinstance(error, MemoryError) or any(each in said for each in NO_MEMORY)
+    message = str(error).lower()
+    return isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY)
 
 
 def precision(
@@ -378,8 +367,8 @@ def full_float32() -> None:
 def _of_float32(device: str) -> list[Any]:
     """Return the settings that decide over float32 on a device; none before torch 2.9."""
     names = SHORTENED.get(device.partition(":")[0], ())
-    found = [operator.attrgetter(name)(torch.backends) for name in names]
-    return [each for each in found if hasattr(each, "fp32_precision")]
+    settings = [operator.attrgetter(name)(torch.backends) for name in names]
+    return [setting for setting in settings if hasattr(setting, "fp32_precision")]
 
 
 def precision_name(device: str, wanted: str | None = None) -> str:
@@ -398,7 +387,7 @@ def precision_name(device: str, wanted: str | None = None) -> str:
     numbers = precision(device, wanted)
     if numbers != torch.float32:
         return str(numbers).removeprefix("torch.")
-    settings = {each.fp32_precision for each in _of_float32(device)} - {"ieee", "none"}
+    settings = {setting.fp32_precision for setting in _of_float32(device)} - {"ieee", "none"}
     old = device.startswith("cuda") and not _of_float32(device)
     if old and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32):
         settings = {"tf32"}

@@ -74,7 +74,7 @@ def with_regions(
 
 
 def _read(path, names, width, classes, rows: Sequence[int]) -> RegionFeatures:
-    from biaslib.models.released import PEOPLE
+    from biaslib.models.study1_as_released import PEOPLE
 
     found = region_files.read(path, [names[row] for row in rows], width)
     named = replace(found, class_names=classes or found.class_names)

@@ -24,7 +24,7 @@ from biaslib.capabilities import CapabilityError
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.lxmert import Lxmert
 from biaslib.models.region_model import RegionModel
-from biaslib.models.text import require_level
+from biaslib.models.tokens import require_level
 from biaslib.models.vilbert import Vilbert
 from biaslib.models.visualbert import VisualBert
 from biaslib.models.vl_bert import VlBert, pixel_boxes
@@ -172,7 +172,7 @@ class _Released(RegionModel):
             states = at(output.text, range(len(batch)), places[batch])
             return torch.cat([states, output.image], dim=1) if joined else states
 
-        prepared = self._prepared(images, len(rows))
+        prepared = self.prepare(images)
         mask = Mask(words, persons=True) if masking == "persons" else None
         self._require_known(prepared, mask)
         return self._run(rows, prepared, read, mask=mask)
@@ -250,13 +250,14 @@ class _ReleasedVilbert(_Released, Vilbert):
 
     reading = RELEASED["vilbert"]
 
-    def _padded(self, ids):
+    def _inputs(self, ids):
         """Return tokens padded to a fixed length, all of them to be read: no mask is passed."""
         longest, most = max(map(len, ids)), min(self.reading.n_tokens, self.max_tokens)
         if longest > most:
             raise ValueError(f"a text has {longest} tokens and the released code cuts at {most}")
         pad = self.tokenizer.pad_token_id
         tokens = torch.tensor([[*row, *[pad] * (most - len(row))] for row in ids])
+        tokens = tokens.to(self.device, non_blocking=True)
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
 
     def visual(self, prepared, rows, mask):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 
-from biaslib.models._words import require_fitting
+from biaslib.models.tokens import require_fitting
 from biaslib.runtime import unknown_name
 from biaslib.runtime.batches import run_in_batches
 
@@ -143,20 +143,6 @@ def candidate_log_prob(
     read[texts, passes] = found
     scores = np.take_along_axis(_scores(read, terms, pieces), words, axis=1)
     return scores - logsumexp(scores, axis=1, keepdims=True) if among == "candidates" else scores
-
-
-def padded(tokens: Sequence[Sequence[int]], padding: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of tokens as one array, (b, longest), and which of them are real.
-
-    Examples
-    --------
-    >>> padded([[5, 6], [7]], padding=0)[0].tolist()
-    [[5, 6], [7, 0]]
-    """
-    real = np.arange(max(map(len, tokens))) < np.array([len(row) for row in tokens])[:, None]
-    filled = np.full(real.shape, padding, dtype=np.int64)
-    filled[real] = np.concatenate([np.asarray(row, dtype=np.int64) for row in tokens])
-    return filled, real
 
 
 def _plan(candidates: Sequence[Sequence[int]], pieces: str) -> tuple[Queries, list[list[tuple]]]:

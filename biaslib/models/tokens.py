@@ -1,13 +1,40 @@
-"""Checks that a tokenizer knows the words it is given, and that texts fit a model."""
+"""Texts as tokens: places of words, words hidden or masked, word pieces, and what cannot be read.
 
+What a tokenizer does not know, or a network has no room for, is refused by name: nothing is cut off
+or read as an unknown word in silence.
+"""
+
+import functools
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from biaslib.errors import CheckpointError, InputError
+from biaslib.runtime import unknown_name
+
+__all__ = [
+    "LEVELS",
+    "MASK",
+    "TRIED",
+    "Tokens",
+    "around_mask",
+    "listed",
+    "padded",
+    "places_of",
+    "require_embedded",
+    "require_fitting",
+    "require_fitting_length",
+    "require_known_words",
+    "require_level",
+    "token_limit",
+    "tokenized",
+    "with_mask",
+    "word_pieces",
+]
 
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""
@@ -15,8 +42,120 @@ MASK = "[MASK]"
 TRIED = ("a", "a man and a woman")
 """Texts that a model is tried out with."""
 
+LEVELS = ("word", "sentence", "contextual")
+
 ALIKE_EVERYWHERE = ("WordPiece", "WordLevel")
 """Tokenizers that give a word the same pieces wherever it stands."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of one text, special ones included.
+
+    Parameters
+    ----------
+    text
+        The text.
+    ids
+        The tokens' numbers.
+    offsets
+        The characters that each token covers, from (low) to just after (high); (0, 0) for a
+        special token.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    offsets: tuple[tuple[int, int], ...]
+
+    def place_of(self, word: str) -> int:
+        """Return the index of the first token of a word, where it first stands in the text.
+
+        Raises
+        ------
+        ValueError
+            If it is not a whole word of the text.
+        """
+        spans = self._spans([word]) if word else []
+        if not spans:
+            raise ValueError(f"the word {word!r} is not a whole word of the text {self.text!r}")
+        return next(self._pieces(spans[0]))
+
+    def hiding(self, words: Sequence[str], mask: int) -> "Tokens":
+        """Return the tokens with every occurrence of the words hidden: each piece is a mask token.
+
+        Words are whole words, in either case; a text that holds none of them stays as it is.
+        """
+        hidden = {place for span in self._spans(words) for place in self._pieces(span)}
+        ids = [mask if place in hidden else number for place, number in enumerate(self.ids)]
+        return replace(self, ids=tuple(ids))
+
+    def _spans(self, words: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the characters of each whole-word occurrence, the longest word first."""
+        if not words:
+            return []
+        return [match.span() for match in _whole_words(tuple(words)).finditer(self.text)]
+
+    def _pieces(self, span: tuple[int, int]) -> Iterator[int]:
+        start, end = span
+        for place, (low, high) in enumerate(self.offsets):
+            if low < end and start < high:
+                yield place
+
+
+def places_of(rows: Sequence[Tokens], words: Sequence[str] | None) -> np.ndarray:
+    """Return the index of the first token of each row's word, (n,)."""
+    if words is None or len(words) != len(rows):
+        raise ValueError("the contextual level needs the word to look at for every text")
+    return np.array([row.place_of(word) for row, word in zip(rows, words, strict=True)])
+
+
+@functools.lru_cache(maxsize=256)
+def _whole_words(words: tuple[str, ...]) -> re.Pattern:
+    longest_first = sorted(words, key=len, reverse=True)
+    pattern = "|".join(re.escape(word) for word in longest_first)
+    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE)
+
+
+def tokenized(tokenizer, texts: Sequence[str]) -> list[Tokens]:
+    """Return the tokens of every text; one that is there several times is split once.
+
+    Raises
+    ------
+    ValueError
+        If there are no texts, or one has no tokens but the special ones; the message names it.
+    """
+    if not len(texts):
+        raise ValueError("there are no texts to encode: the set is empty")
+    different = list(dict.fromkeys(texts))
+    encoded = tokenizer(different, return_offsets_mapping=True, verbose=False)
+    triples = zip(different, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+    rows = {text: Tokens(text, tuple(ids), tuple(offsets)) for text, ids, offsets in triples}
+    for tokens in rows.values():
+        if not any(high > low for low, high in tokens.offsets):
+            raise ValueError(
+                f"{tokens.text!r} has no word in it; check it for invisible characters"
+            )
+    return [rows[text] for text in texts]
+
+
+def padded(tokens: Sequence[Sequence[int]], padding: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of tokens as one array, (b, longest), and which of them are real.
+
+    Examples
+    --------
+    >>> padded([[5, 6], [7]], padding=0)[0].tolist()
+    [[5, 6], [7, 0]]
+    """
+    real = np.arange(max(map(len, tokens))) < np.array([len(row) for row in tokens])[:, None]
+    filled = np.full(real.shape, padding, dtype=np.int64)
+    filled[real] = np.concatenate([np.asarray(row, dtype=np.int64) for row in tokens])
+    return filled, real
+
+
+def require_level(level: str) -> None:
+    """Refuse a level that there is not."""
+    if level not in LEVELS:
+        raise unknown_name("level", level, LEVELS)
 
 
 def listed(texts: Sequence) -> list:
@@ -271,12 +410,17 @@ def _pieces_between(tokenizer, before: str, after: str, word: str) -> tuple[int,
     low, high = len(before), len(before) + len(word)
     left = tokenizer(before.rstrip(), add_special_tokens=False, verbose=False)["input_ids"]
     for text in (before + word + after, before + word):
-        found = tokenizer(
+        encoded = tokenizer(
             text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
         )
-        ids, places = found["input_ids"], found["offset_mapping"]
-        at = [at for at, (start, end) in enumerate(places) if start < high and end > low]
-        if at and places[at[-1]][1] == high and not text[places[at[0]][0] : low].strip():
-            first = len(left) if ids[: len(left)] == left else at[0]
-            return tuple(ids[min(first, at[0]) : at[-1] + 1])
+        ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
+        touching = [n for n, (start, end) in enumerate(offsets) if start < high and end > low]
+        if not touching:
+            continue
+        first, last = touching[0], touching[-1]
+        if offsets[last][1] == high and not text[offsets[first][0] : low].strip():
+            # A space may be a token of its own, right behind those of what stands before it.
+            if ids[: len(left)] == left:
+                first = min(first, len(left))
+            return tuple(ids[first : last + 1])
     return ()
