@@ -17,7 +17,6 @@ from support.panels import opened
 from biaslib import audit, display, runtime
 from companion import _check, _drawing, _explorer
 from companion import own_model as plots
-from companion import study2_masked as bars
 
 HOSTILE = [
     "<script>window.hit = 1</script>",
@@ -146,7 +145,7 @@ def test_dollar_signs_of_labels_are_no_formulas():
     figure = pyplot.figure()
     axes = figure.subplots()
     axes.set_title(HOSTILE[-2])
-    axes.set_ylabel(bars._symbol("S_PT"), parse_math=True)
+    axes.set_ylabel("$S_{PT}$", parse_math=True)
     figure.canvas.draw()
     pyplot.close(figure)
     assert not axes.title.get_parse_math()
