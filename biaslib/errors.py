@@ -1,4 +1,4 @@
-"""The error of bad input, which knows where the input is bad, and that of a missing package."""
+"""The errors of bad input, which know where the input is bad, and that of a missing package."""
 
 import contextlib
 import importlib.metadata
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["InputError", "brought_by", "shown"]
+__all__ = ["CapabilityError", "CheckpointError", "InputError", "brought_by", "refusal", "shown"]
 
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that end a line, or that a terminal obeys."""
@@ -57,6 +57,29 @@ class InputError(ValueError):
         self.path = None if path is None else Path(path)
         self.row = row
         self.word = word
+
+
+class CapabilityError(InputError):
+    """A model that lacks what it was asked for: a method, or the head behind one.
+
+    A study that goes through several models leaves such a model out and names it. Any other error
+    of a model is a fault, of the model or of its input, and is not caught.
+    """
+
+
+class CheckpointError(InputError):
+    """A checkpoint that is not what the model needs; its text says what is wrong and what to do."""
+
+
+def refusal(path: str | Path, problem: str, word: str | None = None) -> CheckpointError:
+    """Return the error about a file or folder, which its text begins with.
+
+    Examples
+    --------
+    >>> refusal("config.json", "is no plain file: put a file there").path.name
+    'config.json'
+    """
+    return CheckpointError(f"{path} {problem}", path=path, word=word)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
 """Figures, tables, the panel and the checks of the chapter on grounded association tests.
 
 Below them is the study as the released code of Ross, Katz and Barbu (2021) runs it. States,
-lengths, masks and regions are those of :mod:`biaslib.models.released`, the statistics those here;
-:func:`biaslib.published.released_differences` lists what differs from the paper. File and line are
-of candacelax/bias-in-vision-and-language, commit 1622980.
+lengths, masks and regions are those of :mod:`biaslib.models.study1_as_released`, the statistics
+those here; :func:`biaslib.published.released_differences` lists what differs from the paper. File
+and line are of candacelax/bias-in-vision-and-language, commit 1622980.
 """
 
 import itertools
@@ -28,7 +28,7 @@ from biaslib.display import (
 from biaslib.display import table as table_of
 from biaslib.metrics.association import association
 from biaslib.metrics.grounded import GroundedResult
-from biaslib.models import released
+from biaslib.models import study1_as_released as released
 from biaslib.studies import study1_grounded as study
 from biaslib.studies.scores import tidy
 from companion._check import SAMPLED, Check, items_of, judge_function, values_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib.models.images import Pictures, pictures
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures.images import Pictures, pictures
+from biaslib.pictures.regions import RegionFeatures
 from biaslib.runtime import file_sha256, source_hash
 from plantedworld._scenes import COLUMNS, blank_rows, boxes, draw
 from plantedworld._styles import STYLES

@@ -4,8 +4,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from biaslib.models import Entry
-from biaslib.models.capabilities import (
+from biaslib.capabilities import (
     EMBED,
     EMBED_WITH_IMAGES,
     ENCODE,
@@ -13,6 +12,7 @@ from biaslib.models.capabilities import (
     FILL_WITH_IMAGES,
     MATCH,
 )
+from biaslib.models import Entry
 from plantedworld.models.checkpoints import checkpoint
 
 PROFILE = "planted"

@@ -12,9 +12,9 @@ import torch
 import transformers
 from support import small_models
 
+from biaslib import capabilities as can
 from biaslib import models
-from biaslib.models import capabilities as can
-from biaslib.models._entries import read_entry
+from biaslib.checkpoints.entries import read_entry
 from biaslib.runtime import UnknownNameError
 from biaslib.studies import study4_captions
 

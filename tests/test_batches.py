@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from biaslib import models, runtime
-from biaslib.models._batches import (
+from biaslib import models
+from biaslib.checkpoints.weights import loading
+from biaslib.runtime import UnknownNameError
+from biaslib.runtime.batches import (
     on_device,
     precision,
     rows_that_fit,
     run_in_batches,
 )
-from biaslib.models._checkpoints import loading
-from biaslib.runtime import UnknownNameError
 
 LENGTHS = [3, 9, 1, 9, 5, 2, 7]
 
@@ -80,20 +80,11 @@ def test_a_batch_that_finds_no_memory_is_halved_and_the_size_kept(error):
 def test_weights_larger_than_what_a_card_has_free_are_no_damaged_files(monkeypatch, tmp_path):
     """Before any picture is opened: BERT-base's matrix of words alone has 0.09 GiB."""
     network = torch.nn.Embedding(30522, 768)
-    monkeypatch.setattr("biaslib.models._batches.free_memory", lambda device: 2**26)
+    monkeypatch.setattr("biaslib.runtime.batches.free_memory", lambda device: 2**26)
     sizes = r"weights of bert take 0\.1 GiB.*cuda:1 has 0\.1 GiB free.*larger card"
     with pytest.raises(MemoryError, match=sizes), loading(tmp_path, "bert"):
         on_device(network, "cuda:1", "bert")
     assert on_device(network, "cpu", "bert") is network
-
-
-def test_what_did_not_fit_is_in_the_stamp():
-    stamp = runtime.start("planted")
-    for _ in range(2):
-        with pytest.warns(UserWarning, match="did not fit"):
-            run_in_batches(LENGTHS, Memory(2, MemoryError()), 4, "bert: 7 texts")
-    noted = "bert: 7 texts: 7 rows, 2 a batch (4 did not fit in memory)"
-    assert stamp.as_dict()["Batches"] == noted
 
 
 def test_parts_of_a_batch_are_given_what_was_loaded_for_the_whole():
@@ -118,25 +109,6 @@ def test_parts_of_a_batch_are_given_what_was_loaded_for_the_whole():
     ]
 
 
-def test_a_single_row_without_memory_ends_the_run_and_says_what_helps():
-    with pytest.raises(MemoryError, match=r"single row.*smaller model"):
-        run_in_batches([1, 1], Memory(0, MemoryError()), 2)
-
-
-def test_other_errors_are_not_taken_for_a_lack_of_memory():
-    model = Memory(1, RuntimeError("shapes cannot be multiplied"))
-    with pytest.raises(RuntimeError, match="multiplied"):
-        run_in_batches([1, 1], model, 2)
-    assert model.tried == [2]
-
-
-def test_nothing_to_run_and_batches_of_nothing_are_refused():
-    with pytest.raises(ValueError, match="no rows"):
-        run_in_batches([], Memory(1, None), 2)
-    with pytest.raises(ValueError, match="batch_size must be 1 or more and is 0"):
-        run_in_batches([1], Memory(1, None), 0)
-
-
 T4, V100, P100, A100, H100 = (7, 5), (7, 0), (6, 0), (8, 0), (9, 0)
 
 
@@ -159,16 +131,6 @@ T4, V100, P100, A100, H100 = (7, 5), (7, 0), (6, 0), (8, 0), (9, 0)
 )
 def test_precision(device, wanted, capability, expected):
     assert precision(device, wanted, capability) == expected
-
-
-def test_emulated_bfloat16_is_refused():
-    with pytest.raises(ValueError, match=r"capability 7\.5 and only emulates bfloat16.*float16"):
-        precision("cuda", "bfloat16", T4)
-
-
-def test_precision_can_be_set_for_a_whole_run(monkeypatch):
-    monkeypatch.setenv("BIASLIB_PRECISION", "auto")
-    assert precision("cuda", capability=T4) == torch.float16
 
 
 def test_what_overflows_in_half_precision_is_refused(monkeypatch):
@@ -207,8 +169,24 @@ def test_products_and_convolutions_keep_all_digits_of_float32():
             backends.fp32_precision = "none"
 
 
-def test_half_precision_off_cuda_and_unknown_precisions_are_refused():
-    with pytest.raises(ValueError, match="bfloat16 is for CUDA devices; on cpu use"):
-        precision("cpu", "bfloat16")
-    with pytest.raises(UnknownNameError, match="Did you mean 'bfloat16'"):
-        precision("cuda", "bfloat")
+def test_what_cannot_be_run_ends_the_run():
+    for rows, error in ((2, MemoryError()), (2, RuntimeError("shapes cannot be multiplied"))):
+        with pytest.raises(type(error)):
+            run_in_batches([1] * rows, Memory(0, error), 2)
+    for lengths, batch_size in (([], 2), ([1], 0)):
+        with pytest.raises(ValueError):  # noqa: PT011
+            run_in_batches(lengths, Memory(1, None), batch_size)
+
+
+@pytest.mark.parametrize(
+    ("device", "wanted", "error"),
+    [
+        ("cuda", "bfloat16", ValueError),
+        ("cpu", "bfloat16", ValueError),
+        ("cuda", "bfloat", UnknownNameError),
+    ],
+)
+def test_precisions_that_a_device_does_not_have_are_refused(device, wanted, error):
+    """A T4 only emulates bfloat16."""
+    with pytest.raises(error):
+        precision(device, wanted, T4)

@@ -13,19 +13,19 @@ import torch
 from safetensors.torch import save_file
 from timm.scheduler import CosineLRScheduler
 
-from biaslib.models import _checkpoints, _folders
-from biaslib.models._checkpoints import (
+from biaslib.checkpoints import folders, weights
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.weights import (
     read_weights,
     require_complete,
     require_readable,
     require_same,
 )
-from biaslib.models._entries import Entry
-from biaslib.models.errors import CheckpointError
+from biaslib.errors import CheckpointError
 
 
 def require_kind(folder, kinds, name):
-    _folders.require_family(folder, Entry(name, "", "", 0, "", "", kinds=tuple(kinds)))
+    folders.require_family(folder, Entry(name, "", "", 0, "", "", kinds=tuple(kinds)))
 
 
 def test_a_checkpoint_of_another_architecture_is_named(tmp_path):
@@ -161,7 +161,7 @@ def test_pickled_weights_need_a_torch_that_reads_them_safely(
     """A file of adapters beside pickled weights does not make these safe."""
     (tmp_path / name).touch()
     require_readable(tmp_path, open_clip)
-    monkeypatch.setattr(_checkpoints.torch, "__version__", "2.5.1+cpu")
+    monkeypatch.setattr(weights.torch, "__version__", "2.5.1+cpu")
     with pytest.raises(CheckpointError, match=rf"{name} .* torch 2.5.1.* torch 2.6 or"):
         require_readable(tmp_path, open_clip)
     save_file({"weight": torch.ones(1)}, tmp_path / "model.safetensors")

@@ -13,9 +13,9 @@ from support import hostile, repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
-from biaslib.models import _folders, downloads
-from biaslib.models.downloads import fetch
-from biaslib.models.errors import CheckpointError
+from biaslib.checkpoints import downloads, files
+from biaslib.checkpoints.downloads import fetch
+from biaslib.errors import CheckpointError
 from biaslib.runtime import ChecksumError, Lock, _lock, file_sha256
 
 BERT = models.REGISTRY["bert"]
@@ -68,9 +68,9 @@ def test_weights_in_several_files_and_a_choice_between_two_layouts():
     shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
     there = ["config.json", "model.safetensors.index.json", *shards, "pytorch_model.bin"]
     read = ["config.json", "model.safetensors.index.json", *shards]
-    assert _folders.files_read(there) == read
+    assert files.files_read(there) == read
     both = ["open_clip_pytorch_model.bin", "model.safetensors", "open_clip_config.json"]
-    chosen = _folders.files_read(both, open_clip=True)
+    chosen = files.files_read(both, open_clip=True)
     assert chosen == ["open_clip_config.json", "open_clip_pytorch_model.bin"]
 
 
@@ -94,7 +94,7 @@ OUTSIDE = [
 
 def test_names_that_lead_out_of_the_folder_are_not_taken(hub, tmp_path):
     """The shell's star stands for slashes too, and a mirror can list what it likes."""
-    assert _folders.files_read(OUTSIDE) == []
+    assert files.files_read(OUTSIDE) == []
     hub.also_listed = [{"rfilename": name, "size": 1, "blobId": "0" * 40} for name in OUTSIDE]
     with contextlib.suppress(CheckpointError):
         assert file_sha256(fetch(BERT) / "model.safetensors")
@@ -189,7 +189,7 @@ def test_a_refusal_gives_the_place_of_the_steps_by_hand(hub):
 
 FETCH = """
 import sys
-from biaslib.models.downloads import fetch
+from biaslib.checkpoints.downloads import fetch
 print(fetch(sys.argv[1]).read_bytes().count(bytes([128])))
 """
 

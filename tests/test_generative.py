@@ -9,9 +9,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 from support import generative_models
 
+from biaslib import capabilities as can
 from biaslib import models
-from biaslib.models import capabilities as can
-from biaslib.models.errors import CheckpointError
+from biaslib.errors import CheckpointError
 from biaslib.models.generative import PROMPTS, SCORES, Prompts
 from biaslib.runtime import UnknownNameError
 from biaslib.studies import study4_captions

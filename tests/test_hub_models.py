@@ -17,10 +17,10 @@ import transformers
 from support import repositories
 from support.hub import instead_of_the_real_one
 
+from biaslib import capabilities as can
 from biaslib import models
-from biaslib.models import _registry, downloads
-from biaslib.models import capabilities as can
-from biaslib.models._checkpoints import CheckpointError
+from biaslib.checkpoints import downloads, registry
+from biaslib.checkpoints.weights import CheckpointError
 from biaslib.models.networks.albef import AlbefNetwork
 from biaslib.models.networks.vilbert import VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertNetwork
@@ -31,7 +31,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:Us
 MODELS = [
     name
     for name in repositories.BUILDERS
-    if importlib.util.find_spec(f"biaslib.models.{models.REGISTRY[name].family}")
+    if importlib.util.find_spec(f"biaslib.models.{models.REGISTRY[name].family.split('.')[-1]}")
+    or models.REGISTRY[name].family.startswith("biaslib.")
 ]
 TEXTS = [repositories.SENTENCE, "the woman is here"]
 
@@ -89,10 +90,10 @@ def test_a_checkpoint_named_by_repository_and_revision(hub):
 
 def test_a_model_of_openclip_is_found_by_its_name_and_training_data():
     entry = models.REGISTRY["open-clip"]
-    found = _registry.repository(entry, "ViT-H-14/laion2b_s32b_b79k")
+    found = registry.repository(entry, "ViT-H-14/laion2b_s32b_b79k")
     assert f"hub {found}" == entry.source
     with pytest.raises(UnknownNameError, match="Did you mean 'laion2b_s34b_b79k'"):
-        _registry.repository(entry, "ViT-B-32/laion2b_s34b")
+        registry.repository(entry, "ViT-B-32/laion2b_s34b")
 
 
 def test_missing_and_left_over_weights_are_named(official, tmp_path):

@@ -3,8 +3,6 @@
 import functools
 import io
 import os
-import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -14,8 +12,8 @@ from PIL import EpsImagePlugin, Image
 
 import plantedworld
 from biaslib import runtime
-from biaslib.models import _transforms
-from biaslib.models.images import (
+from biaslib.pictures import transforms
+from biaslib.pictures.images import (
     ImageError,
     check_images,
     loaded,
@@ -23,7 +21,6 @@ from biaslib.models.images import (
     pictures,
     prefetched,
 )
-from plantedworld import _pictures
 
 RED, GREEN, WHITE = [255, 0, 0], [0, 255, 0], [255, 255, 255]
 
@@ -97,33 +94,49 @@ def test_a_photo_is_turned_upright(saved):
     assert seen[4, 8].tolist() == WHITE
 
 
-def bad_files(folder, photo):
-    """Return what is wrong with each bad file that this writes, by its name."""
-    whole = {}
+def write_bad_files(folder, photo):
+    """Write files that are no pictures, or damaged ones, and return where they are, or are not."""
+    (folder / "empty.jpg").touch()
+    (folder / "page.jpg").write_text("<html>404 not found</html>")
+    (folder / "folder.jpg").mkdir()
+    Image.new("F", (2, 2)).save(folder / "floats.tif")
+    Image.fromarray(np.full((2, 2), 100_000, np.int32)).save(folder / "wide.tif")
     for kind in ("JPEG", "PNG", "GIF", "WEBP"):
         stream = io.BytesIO()
         photo.save(stream, kind)
-        whole[kind] = stream.getvalue()
-    contents = {
-        "empty.jpg": (b"", "empty .0 bytes.; download"),
-        "page.jpg": (b"<html>404 not found</html>", "not an image that Pillow reads"),
-        **{
-            f"cut.{kind.lower()}": (data[: len(data) // 2], "truncated or damaged .*download")
-            for kind, data in whole.items()
-        },
-    }
-    for name, (data, _) in contents.items():
-        (folder / name).write_bytes(data)
-    (folder / "folder.jpg").mkdir()
-    Image.new("F", (2, 2)).save(folder / "floats.tif")
-    wide = Image.fromarray(np.full((2, 2), 100_000, np.int32))
-    wide.save(folder / "wide.tif")
-    return {name: problem for name, (_, problem) in contents.items()} | {
-        "gone.jpg": "not there; check the path",
-        "folder.jpg": "a folder; pass its files",
-        "floats.tif": "pixels of the kind 'F'; save it in RGB",
-        "wide.tif": "32-bit pixels, whose range is unknown; save",
-    }
+        (folder / f"cut.{kind}").write_bytes(stream.getvalue()[: stream.tell() // 2])
+    return [*sorted(folder.iterdir()), folder / "gone.jpg"]
+
+
+def test_bad_files_are_named_one_by_one_and_all_at_once(tmp_path, photo):
+    bad = write_bad_files(tmp_path, photo)
+    for path in bad:
+        with pytest.raises(ImageError) as caught:
+            open_image(path)
+        assert caught.value.path == path
+    photo.save(tmp_path / "good.png")
+    table = check_images([tmp_path / "good.png", *bad, tmp_path / "good.png"])
+    assert table["row"].tolist() == list(range(1, len(bad) + 1))
+    assert table["path"].tolist() == [str(path) for path in bad]
+    assert check_images([tmp_path / "good.png"]).empty
+
+
+@pytest.mark.parametrize(
+    ("images", "error"),
+    [
+        ("photo.jpg", TypeError),
+        (Image.new("RGB", (2, 2)), TypeError),
+        (np.zeros((2, 2, 3), np.uint8), ValueError),
+        (np.zeros((1, 2, 2, 3)), ValueError),
+        ([np.zeros((2, 2), np.uint8)], ValueError),
+        (["a.jpg", None], TypeError),
+        (7, TypeError),
+        (pandas.DataFrame({"path": ["a.jpg"]}), ValueError),
+    ],
+)
+def test_what_is_no_list_of_images_is_refused(images, error):
+    with pytest.raises(error):
+        pictures(images)
 
 
 @pytest.fixture
@@ -156,31 +169,6 @@ def test_pictures_come_in_these_formats_whatever_they_are_called(tmp_path, photo
     assert open_image(tmp_path / "photo.eps").size == photo.size
 
 
-def test_bad_files_are_named_one_by_one_and_all_at_once(tmp_path, photo):
-    photo.save(tmp_path / "good.png")
-    expected = bad_files(tmp_path, photo)
-    for name, problem in expected.items():
-        with pytest.raises(ImageError, match=problem) as caught:
-            open_image(tmp_path / name)
-        assert caught.value.path == tmp_path / name
-    paths = [tmp_path / name for name in ("good.png", *expected, "good.png")]
-    table = check_images(paths)
-    assert table["row"].tolist() == list(range(1, len(expected) + 1))
-    assert table["path"].tolist() == [str(path) for path in paths[1:-1]]
-    assert table["problem"].str.contains("|".join(expected.values())).all()
-    assert check_images(paths[:1]).empty
-
-
-@pytest.mark.parametrize("limit", [1000, 2000])
-def test_a_decompression_bomb_is_refused_before_it_is_decoded(tmp_path, photo, monkeypatch, limit):
-    """Pillow warns above its limit and refuses above twice the limit; to us both are errors."""
-    photo.save(tmp_path / "bomb.png")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-    with pytest.raises(ImageError, match=r"2400 pixels.* limit of .*MAX_IMAGE_PIXELS") as caught:
-        open_image(tmp_path / "bomb.png")
-    assert caught.value.path == tmp_path / "bomb.png"
-
-
 def test_paths_images_and_arrays_in_any_mixture(tmp_path, photo):
     photo.save(tmp_path / "photo.png")
     array = np.array(photo)
@@ -190,27 +178,6 @@ def test_paths_images_and_arrays_in_any_mixture(tmp_path, photo):
     assert (pictures(pandas.Series([photo]))[0] == array).all()
     assert (pictures(array[None])[0] == array).all()
     assert pictures(found) is found
-
-
-def test_parts_of_few_scenes_draw_each_of_them_once(monkeypatch):
-    scenes = plantedworld.faces(2, np.random.default_rng(3)).iloc[:20]
-    expected, drawn = plantedworld.draw(scenes), []
-
-    def counted(frame, style):
-        drawn.append(len(frame))
-        return plantedworld.draw(frame, style=style)
-
-    monkeypatch.setattr(_pictures, "draw", counted)
-    found = pictures(scenes)
-    for rows in ([3, 1, 3], [1, 2], range(20)):
-        assert (np.stack(list(found.part(rows))) == expected[list(rows)]).all()
-    assert (np.stack(list(loaded(found, np.array, range(20)))) == expected).all()
-    regions = found.regions().features
-    assert drawn == [2, 1, 17]
-    monkeypatch.setattr(_pictures, "SHARED", 19)
-    apart = plantedworld.Scenes(scenes)
-    assert (np.stack(list(apart.part([3, 1]))) == expected[[3, 1]]).all()
-    assert (apart.regions().features == regions).all()
 
 
 def test_scenes_are_named_by_all_that_is_drawn_and_by_nothing_else():
@@ -243,35 +210,6 @@ def test_ids_are_hashes_of_content(tmp_path, photo):
     with pytest.raises(ImageError) as caught:
         _ = pictures([tmp_path / "gone.jpg"]).ids
     assert caught.value.path == tmp_path / "gone.jpg"
-
-
-@pytest.mark.parametrize(
-    ("images", "error", "message"),
-    [
-        ("photo.jpg", TypeError, r"a single image; pass a list"),
-        (Image.new("RGB", (2, 2)), TypeError, r"a single image"),
-        (np.zeros((2, 2, 3), np.uint8), ValueError, r"\(n, h, w, 3\), not \(2, 2, 3\)"),
-        (np.zeros((1, 2, 2, 3)), ValueError, "image 0 holds float64; convert it to uint8"),
-        ([np.zeros((2, 2), np.uint8)], ValueError, r"image 0 has the shape \(2, 2\)"),
-        ([np.zeros((0, 2, 3), np.uint8)], ValueError, r"image 0 has the shape \(0, 2, 3\)"),
-        (["a.jpg", None], TypeError, "image 1 has the type NoneType; pass a path"),
-        (7, TypeError, "images has the type int; pass paths"),
-        (pandas.DataFrame({"path": ["a.jpg"]}), ValueError, r'images=table\["path"\]'),
-    ],
-)
-def test_what_is_no_list_of_images_is_refused(images, error, message):
-    with pytest.raises(error, match=message):
-        pictures(images)
-
-
-def test_a_damaged_image_object_is_named_by_its_number(tmp_path, photo):
-    bad_files(tmp_path, photo)
-    with (
-        Image.open(tmp_path / "cut.jpeg") as half,
-        pytest.raises(ImageError, match="is truncated") as caught,
-    ):
-        list(loaded(pictures([photo, half]), np.array, [1]))
-    assert caught.value.row == 1
 
 
 class Half:
@@ -317,13 +255,6 @@ def test_an_error_in_a_worker_names_the_file_and_earlier_batches_arrive(tmp_path
             next(images)
 
 
-def test_what_workers_are_given_can_be_pickled(tmp_path):
-    """As it must be where processes are spawned."""
-    scenes = plantedworld.faces(1, np.random.default_rng(3)).iloc[:2]
-    for each in (pictures(scenes), pictures([tmp_path / "a.jpg"])):
-        assert len(pickle.loads(pickle.dumps(each))) == len(each)
-
-
 # Batches for a network
 
 
@@ -343,14 +274,14 @@ def normalised(picture):
 def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_workers, shared):
     """Workers send tensors through shared memory, or arrays where there is little of it."""
     images, arrays = mixed
-    monkeypatch.setattr(_transforms, "_has_room", lambda n_bytes: shared)
+    monkeypatch.setattr(transforms, "_has_room", lambda n_bytes: shared)
     monkeypatch.setattr(
-        _transforms, "prefetched", functools.partial(prefetched, n_workers=n_workers)
+        transforms, "prefetched", functools.partial(prefetched, n_workers=n_workers)
     )
-    transform = _transforms.split(normalised, as_planes)
+    transform = transforms.split(normalised, as_planes)
     assert transform.scale == pytest.approx([1 / (255 * std) for std in (0.2, 0.3, 0.4)])
     planned = [np.array([9, 9, 2]), np.array([4, 9, 4]), np.array([6])]
-    batches = list(_transforms.image_batches(pictures(images), transform, planned, "cpu"))
+    batches = list(transforms.image_batches(pictures(images), transform, planned, "cpu"))
     assert [each.images.tolist() for each in batches] == [[9, 2], [4, 9], [6]]
     for batch in batches:
         pixels = batch.of(batch.images)["pixel_values"].numpy()
@@ -365,11 +296,11 @@ def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_work
 
 
 def test_a_batch_without_memory_on_its_way_follows_in_parts(mixed, monkeypatch):
-    images, transform = pictures(mixed[0]), _transforms.split(normalised, as_planes)
+    images, transform = pictures(mixed[0]), transforms.split(normalised, as_planes)
     planned = [np.array([9, 2]), np.array([2, 9])]
 
     def batches():
-        return _transforms.image_batches(images, transform, planned, "cpu")
+        return transforms.image_batches(images, transform, planned, "cpu")
 
     expected = [batch.of([9])["pixel_values"] for batch in batches()]
     to = torch.Tensor.to
@@ -386,17 +317,11 @@ def test_a_batch_without_memory_on_its_way_follows_in_parts(mixed, monkeypatch):
         assert torch.equal(batch.of([9])["pixel_values"], one)
 
 
-def test_shared_memory_has_room_for_64_batches(monkeypatch):
-    status = SimpleNamespace(f_bavail=10, f_frsize=64)
-    monkeypatch.setattr(_transforms, "os", SimpleNamespace(statvfs=lambda path: status))
-    assert [_transforms._has_room(n_bytes) for n_bytes in (9, 10)] == [True, False]
-
-
 def test_what_cannot_be_normalised_after_resizing_is_left_to_the_workers():
     def first_lighter(picture):
         pixels = normalised(picture)["pixel_values"]
         pixels[:, 0] += 1
         return {"pixel_values": pixels}
 
-    assert _transforms.split(first_lighter, as_planes).scale is None
-    assert _transforms.split(normalised, normalised).scale is None
+    assert transforms.split(first_lighter, as_planes).scale is None
+    assert transforms.split(normalised, normalised).scale is None

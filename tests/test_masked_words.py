@@ -12,10 +12,7 @@ from tokenizers import models as kinds
 from tokenizers import pre_tokenizers, trainers
 
 from biaslib import models
-from biaslib.errors import InputError
-from biaslib.models._words import word_pieces
-from biaslib.studies import study2_masked
-from plantedworld.models.checkpoints import checkpoint
+from biaslib.models.tokens import word_pieces
 
 TEXTS = {
     "inside": "The woman is carrying a [MASK].",
@@ -73,11 +70,6 @@ def mask(specials):
     }
 
 
-def roberta_whose_mask_leaves_the_space():
-    words = transformers.RobertaTokenizer(**bytes_of(ROBERTAS), model_max_length=60)
-    return roberta()[0], words
-
-
 def roberta():
     words = transformers.RobertaTokenizer(**bytes_of(ROBERTAS), **mask(ROBERTAS))
     config = transformers.RobertaConfig(vocab_size=len(words), **SIZES)
@@ -121,10 +113,7 @@ def bert():
 
 @pytest.fixture(
     scope="module",
-    params=[
-        *(roberta, roberta_whose_mask_leaves_the_space, modernbert),
-        *(xlm_roberta, deberta_v2, bert),
-    ],
+    params=[roberta, modernbert, xlm_roberta, deberta_v2, bert],
     ids=lambda made: made.__name__,
 )
 def family(request, tmp_path_factory):
@@ -187,13 +176,6 @@ def test_masked_words_have_the_tokens_that_stand_in_the_text(family):
     np.testing.assert_allclose(spaced, expected, atol=1e-4)
 
 
-def test_a_word_behind_a_space_is_another_one_for_a_byte_level_tokenizer():
-    _, words = roberta()
-    behind, first = (pieces_of(words, TEXTS[key], "purse") for key in ("inside", "first"))
-    assert words.convert_ids_to_tokens(behind) == ["Ġpurse"]
-    assert words.convert_ids_to_tokens(first) == ["purse"]
-
-
 @pytest.mark.parametrize(
     ("made", "glued", "token"),
     [
@@ -208,28 +190,3 @@ def test_a_mask_that_is_glued_to_letters_stands_for_a_whole_word(made, glued, to
     _, words = made()
     found = word_pieces(words, ["nurse"], [glued], "the model")
     assert words.convert_ids_to_tokens(found[0][0]) == [token]
-
-
-def test_an_entity_is_whole_if_it_is_whole_behind_a_space(family):
-    model, _, words = family
-    found = study2_masked.tokenizer_problems(model, ["purse", "zq"])
-    alone = {word: len(pieces_of(words, TEXTS["inside"], word)) == 1 for word in ("purse", "zq")}
-    split = {what.split(":")[0] for what in found["what"]}
-    assert split == {word for word, whole in alone.items() if not whole}
-
-
-def test_an_unknown_word_is_named_and_the_planted_world_only_to_its_own_models(tmp_path):
-    for part in bert():
-        part.save_pretrained(tmp_path)
-    cases = [(tmp_path, "π"), (checkpoint("bert", 3, 0), "zeppelin")]
-    for folder, word in cases:
-        model = models.load(folder, profile="planted", device="cpu")
-        for ask in (
-            lambda model=model, word=word: model.embed(["the nurse", f"the {word}"]),
-            lambda model=model, word=word: model.mask_log_prob(["the [MASK]."], ["nurse", word]),
-            lambda model=model, word=word: model.mask_log_prob([f"the {word} [MASK]."], ["nurse"]),
-        ):
-            with pytest.raises(InputError) as told:
-                ask()
-            assert told.value.word == word
-            assert ("plantedworld" in str(told.value)) == (folder != tmp_path)

@@ -7,9 +7,8 @@ import transformers
 from support import small_models
 
 from biaslib import models
-from biaslib.models._masks import candidate_log_prob, padded
-from biaslib.models._words import require_fitting, token_limit
-from biaslib.runtime import UnknownNameError
+from biaslib.models.masked_words import candidate_log_prob
+from biaslib.models.tokens import token_limit
 
 TOKENIZER = small_models.tokenizer()
 TEXTS = ["the man is a [MASK].", "the [MASK] is here", "the old old tall [MASK] is here.", "[MASK]"]
@@ -80,27 +79,6 @@ def test_pieces_are_scored_as_defined(bert, log_p, rule, slow, batch_size):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_the_two_rules_differ_for_several_pieces_alone(bert):
-    chain, mean = (bert.mask_log_prob(TEXTS, CANDIDATES, pieces=rule) for rule in ("chain", "mean"))
-    single = np.array([len(pieces) == 1 for pieces in PIECES])
-    np.testing.assert_allclose(chain[:, single], mean[:, single], atol=1e-5)
-    assert (np.abs(chain - mean)[:, ~single] > 0.1).all()
-
-
-def test_words_that_begin_alike_share_their_passes(bert, monkeypatch):
-    rows = []
-    whole = bert._log_probabilities
-    monkeypatch.setattr(
-        bert,
-        "_log_probabilities",
-        lambda texts, tokens, pairs: rows.extend(tokens) or whole(texts, tokens, pairs),
-    )
-    bert.mask_log_prob(TEXTS[:1], CANDIDATES)
-    # One mask; two; car and one; three; b and two; b, a and one; car and two; car, ry and one.
-    assert len(rows) == 8
-    assert len({tuple(row) for row in rows}) == 8
-
-
 @pytest.mark.parametrize("rule", ["chain", "mean"])
 def test_among_candidates_probabilities_sum_to_one_and_keep_their_ratios(bert, rule):
     over_all = bert.mask_log_prob(TEXTS, CANDIDATES, pieces=rule)
@@ -108,21 +86,6 @@ def test_among_candidates_probabilities_sum_to_one_and_keep_their_ratios(bert, r
     np.testing.assert_allclose(np.exp(shared).sum(axis=1), 1)
     np.testing.assert_allclose(np.diff(shared), np.diff(over_all))
     assert np.exp(over_all).sum(axis=1).max() < 0.99
-
-
-def test_unknown_rules_words_and_empty_sets_are_refused(bert):
-    with pytest.raises(UnknownNameError, match="Did you mean 'chain'"):
-        bert.mask_log_prob(TEXTS, CANDIDATES, pieces="chains")
-    with pytest.raises(UnknownNameError, match="Did you mean 'candidates'"):
-        bert.mask_log_prob(TEXTS, CANDIDATES, among="candidate")
-    with pytest.raises(ValueError, match="zeppelin"):
-        bert.mask_log_prob(TEXTS, ["nurse", "zeppelin"])
-    with pytest.raises(ValueError, match="candidate '' tokenises to nothing"):
-        bert.mask_log_prob(TEXTS, ["nurse", ""])
-    with pytest.raises(ValueError, match="no candidate words"):
-        bert.mask_log_prob(TEXTS, [])
-    with pytest.raises(ValueError, match="no texts"):
-        bert.mask_log_prob([], CANDIDATES)
 
 
 def test_masks_count_towards_the_limit(bert):
@@ -135,26 +98,6 @@ def test_masks_count_towards_the_limit(bert):
         bert.mask_log_prob(["the [MASK]", text], CANDIDATES)
 
 
-def test_a_batch_that_finds_no_memory_gives_the_same_numbers(bert, monkeypatch):
-    expected, whole = bert.mask_log_prob(TEXTS, CANDIDATES), bert._log_probabilities
-
-    def small(texts, tokens, pairs):
-        if len(tokens) > 5:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return whole(texts, tokens, pairs)
-
-    monkeypatch.setattr(bert, "_log_probabilities", small)
-    with pytest.warns(UserWarning, match="batch_size=4"):
-        found = bert.mask_log_prob(TEXTS, CANDIDATES)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_padding():
-    ids, real = padded([[5, 6, 7], [8]], padding=1)
-    assert ids.tolist() == [[5, 6, 7], [8, 1, 1]]
-    assert real.tolist() == [[True, True, True], [True, False, False]]
-
-
 def test_the_limit_is_that_of_the_tokenizer_or_of_the_positions():
     class Tokenizer:
         model_max_length = int(1e30)
@@ -165,13 +108,6 @@ def test_the_limit_is_that_of_the_tokenizer_or_of_the_positions():
     assert token_limit(Tokenizer, transformers.CLIPConfig()) == 77
     Tokenizer.model_max_length = 30
     assert token_limit(Tokenizer, roberta) == 30
-
-
-def test_the_first_text_that_is_too_long_is_quoted_and_the_others_counted():
-    with pytest.raises(
-        ValueError, match=r"text 1 has 9 tokens beside 36 regions, and vilt takes 8.* 2 texts .*'b'"
-    ):
-        require_fitting(np.array([8, 9, 10]), 8, "vilt", ["a", "b", "c"], "beside 36 regions")
 
 
 def test_passes_that_are_asked_for_different_numbers_of_words_are_finite(monkeypatch):

@@ -1,6 +1,5 @@
 """A model of one's own is read by the family that its files name, or refused by its name."""
 
-import json
 import shutil
 
 import pytest
@@ -8,8 +7,8 @@ from safetensors.torch import save_file
 from support import repositories
 from support.hub import instead_of_the_real_one
 
-from biaslib import models, runtime
-from biaslib.models._checkpoints import CheckpointError, read_weights
+from biaslib import models
+from biaslib.checkpoints.weights import read_weights
 from plantedworld.models.checkpoints import checkpoint
 
 TEXT = ["the nurse is here"]
@@ -83,31 +82,3 @@ def test_what_a_model_can_do_is_told_by_its_heads(official, tmp_path):
     with pytest.warns(UserWarning, match="cannot fill masks or fill masks with images: these"):
         found = models.load(folder, device="cpu")
     assert found.capabilities == {"embed texts", "embed texts with images"}
-
-
-def test_an_unknown_architecture_is_named(tmp_path):
-    config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(CheckpointError, match=r"'gpt2' \(GPT2LMHeadModel\), which no family here"):
-        models.load(tmp_path)
-
-
-def test_what_is_no_model_is_refused(tmp_path):
-    with pytest.raises(
-        CheckpointError,
-        match=r"no config.json, which is saved beside the weights. It holds nothing",
-    ):
-        models.identify(tmp_path)
-    for number in range(7):
-        (tmp_path / f"{number}.txt").write_text("")
-    with pytest.raises(CheckpointError, match=r"It holds 0.txt, .*4.txt and 2 more"):
-        models.identify(tmp_path)
-    with pytest.raises(CheckpointError, match="is a file, which does not tell its architecture"):
-        models.identify(tmp_path / "0.txt")
-    with pytest.raises(ValueError, match=r"nobody/x comes from .*'planted' never"):
-        models.identify("nobody/x", profile="planted")
-
-
-def test_a_misspelt_registered_name_is_told_the_near_one():
-    with pytest.raises(runtime.UnknownNameError, match=r"Did you mean 'smolvlm'"):
-        models.identify("smolvm", "planted")

@@ -6,11 +6,11 @@ import torch
 from support import golden
 from support.official import save_official
 
-from biaslib.models._checkpoints import CheckpointError, read_weights
-from biaslib.models._networks import read_official
+from biaslib.checkpoints.weights import CheckpointError, read_weights
 from biaslib.models.networks.albef import AlbefNetwork
 from biaslib.models.networks.vilbert import VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
+from biaslib.models.reading import read_official
 
 
 def same_outputs(name, network):

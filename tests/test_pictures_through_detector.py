@@ -1,23 +1,18 @@
 """Pictures to region models: looked at once by the detector, and read as each model reads them."""
 
 import copy
-import gc
 import warnings
-import weakref
 
 import numpy as np
-import pandas
 import pytest
-import torch
-from support import repositories, stored
+from support import repositories
 from support.hub import instead_of_the_real_one
 
 from biaslib import models
-from biaslib.models import _region_model, detector
+from biaslib.models import region_model
 from biaslib.models.fusion import Mask
-from biaslib.models.images import pictures
+from biaslib.pictures import detector
 from biaslib.runtime import Store
-from biaslib.studies import study1_grounded as grounded
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:UserWarning")
 
@@ -71,26 +66,6 @@ def test_pictures_give_what_their_regions_give(hub, files, regions, name):
     assert not np.array_equal(found[0], model.embed(TEXTS, files[::-1])[0])
 
 
-def test_models_share_one_detector_and_let_it_go(hub, files, monkeypatch):
-    built, read = [], detector.load
-    monkeypatch.setattr(detector, "load", lambda *given: built.append(1) or read(*given))
-    readers = [load(name) for name in ("lxmert", "vl-bert", "vilbert")]
-    assert len({id(each.detector) for each in readers}) == 1
-    assert len(built) <= 1
-    gone = weakref.ref(readers[0].detector)
-    del readers
-    gc.collect()
-    assert gone() is None
-
-
-def test_half_precision_has_regions_of_its_own_in_the_store(finder, files, tmp_path, monkeypatch):
-    store = Store(tmp_path)
-    _region_model.found_regions(files[:1], finder, store)
-    monkeypatch.setattr("biaslib.models._batches.precision", lambda *_: torch.bfloat16)
-    _region_model.found_regions(files[:1], finder, store)
-    assert sorted(stored.table(store)["options"]) == ["", "precision=float16"]
-
-
 def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, tmp_path):
     store, looked = Store(tmp_path / "store"), []
 
@@ -103,10 +78,10 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
             looked.extend(images.ids)
             return finder.regions(images, words)
 
-    first = _region_model.found_regions(files[:2], Counted, store)[[0, 1]]
+    first = region_model.found_regions(files[:2], Counted, store)[[0, 1]]
     moved = tmp_path / "moved.png"
     moved.write_bytes(files[1].read_bytes())
-    second = _region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
+    second = region_model.found_regions([files[2], moved, files[0], moved], Counted, store)
     assert (len(second), second.width) == (4, regions.width)
     second = second[np.arange(4)]
     assert second.labelled
@@ -116,52 +91,7 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
         assert np.allclose(getattr(second, name), expected[[2, 1, 0, 1]], atol=1e-4), name
     assert first.class_names == regions.class_names == tuple(repositories.CLASSES)
     Counted.revision = "another"
-    _region_model.found_regions(files[:1], Counted, store)
-    assert len(looked) == 4
-
-
-def test_regions_stay_in_the_store_and_those_of_a_batch_are_read(
-    hub, files, regions, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(_region_model, "SHARD", 1)
-    monkeypatch.setattr(_region_model, "AT_ONCE", 2)
-    model, read = load("lxmert"), []
-    unpacked = _region_model._unpacked
-    monkeypatch.setattr(
-        _region_model, "_unpacked", lambda rows: read.append(len(rows)) or unpacked(rows)
-    )
-    monkeypatch.setattr(model, "batch_size", 1)
-    monkeypatch.setenv("BIASLIB_STORE", str(tmp_path))
-    found = model.embed(TEXTS, files)
-    assert read == [2, 1, 1, 1, 1]
-    np.testing.assert_allclose(found, model.embed(TEXTS, regions), atol=1e-5)
-
-
-def test_study_1_looks_at_its_pictures_once_for_all_shards_maskings_and_levels(
-    hub, files, tmp_path, monkeypatch
-):
-    model, looked = load("lxmert"), []
-    regions_of = model.regions_of
-    monkeypatch.setattr(model, "regions_of", lambda found: looked.append(1) or regions_of(found))
-    monkeypatch.setattr(model, "batch_size", 1)
-    monkeypatch.setattr(grounded, "SHARD", 2)
-    rows = pandas.DataFrame({"set": list("XYX") * 3, "word": "a", "text": TEXTS * 3})
-    rows["image"] = [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    sets = grounded.GroundedStimuli("C3", "sentence", rows, pictures(files), ())
-    found, hidden = (
-        grounded.embed(model, [sets], masking, store=Store(tmp_path))[0].embeddings
-        for masking in ("none", "persons")
-    )
-    assert looked == [1]
-    shown = [files[row] for row in rows["image"]]
-    expected = model.embed(list(rows["text"]), shown)
-    of_x = (rows["set"] == "X").to_numpy()
-    np.testing.assert_allclose(found["X"], expected[of_x], atol=1e-5)
-    masked = model.embed(list(rows["text"]), shown, mask=Mask(persons=True))
-    np.testing.assert_allclose(hidden["X"], masked[of_x], atol=1e-5)
-    # Another detector looks anew.
-    monkeypatch.setattr(model.detector, "revision", "another")
-    grounded.embed(model, [sets], "none", store=Store(tmp_path))
+    region_model.found_regions(files[:1], Counted, store)
     assert len(looked) == 4
 
 
@@ -194,11 +124,6 @@ def test_hidden_regions_do_not_count_in_the_whole_image(hub, files, regions):
         np.testing.assert_allclose(seen["features"][:, 0], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_another_width_is_refused_before_anything_is_looked_at(hub, files):
-    with pytest.raises(ValueError, match=r"nlvr2 .* reads 1024 numbers .* of detector have 2048"):
-        load("visualbert-nlvr2").embed(TEXTS, files)
-
-
 def test_pictures_in_which_nothing_is_found_are_named(hub, files, monkeypatch):
     model = load("lxmert")
     blind = with_smallest_side(model.detector, 1e6)
@@ -218,11 +143,3 @@ def with_smallest_side(found, pixels):
     network = copy.deepcopy(found.network)
     network.config.proposal_generator.min_size = pixels
     return detector.Detector(network, found.name, "blind", "cpu", found.class_names)
-
-
-def test_the_planted_profile_looks_for_no_detector(files):
-    model = models.load("lxmert", profile="planted", device="cpu")
-    with pytest.raises(
-        ValueError, match=r"detector comes from the model hub and the profile 'plan"
-    ):
-        model.embed(["the person is a nurse ."], files[:1])

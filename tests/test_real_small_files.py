@@ -16,9 +16,9 @@ from support import families
 from support.small_models import SPECIALS, VOCABULARY
 from tokenizers import BertWordPieceTokenizer
 
-from biaslib.models import _networks
-from biaslib.models._checkpoints import CheckpointError
-from biaslib.models._pixels import read_image_processor
+from biaslib.checkpoints.weights import CheckpointError
+from biaslib.models import reading
+from biaslib.models.pixel_model import read_image_processor
 
 SETTINGS = '{"do_lower_case": true, "model_max_length": 512}'
 TEXT = "The Woman is carrying a [MASK]."
@@ -53,13 +53,13 @@ OF_BERT = ("bert", *families.OF_REGIONS, "albef")
 def tokenizer_beside(family, folder):
     """Return the tokenizer that a family's loader reads beside weights that bring none."""
     if family == "vilt-itm":
-        return _networks.read_tokenizer(folder, of_bert=True)
+        return reading.read_tokenizer(folder, of_bert=True)
     network, _ = families.BUILDERS[family]()
     network.save_pretrained(folder)
     if family == "bert":
-        return _networks.read_tokenizer(folder)
+        return reading.read_tokenizer(folder)
     entry = SimpleNamespace(name=family, source="")
-    return _networks.read_network_and_tokenizer(type(network), entry, folder).tokenizer
+    return reading.read_network_and_tokenizer(type(network), entry, folder).tokenizer
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -83,7 +83,7 @@ def test_a_tokenizer_that_cannot_mask_is_refused(tmp_path):
     named = '{"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]"}'
     (tmp_path / "tokenizer_config.json").write_text(named)
     with pytest.raises(CheckpointError, match=r"PreTrainedTokenizerFast without .* pad, mask; put"):
-        _networks.read_tokenizer(tmp_path, of_bert=True)
+        reading.read_tokenizer(tmp_path, of_bert=True)
 
 
 CLIP_MEANS = [0.48145466, 0.4578275, 0.40821073]

@@ -5,8 +5,9 @@ import base64
 import numpy as np
 import pytest
 
-from biaslib.models import region_files
-from biaslib.models.region_files import FeatureFileError
+from biaslib.pictures import region_files
+from biaslib.pictures.region_files import FeatureFileError
+from biaslib.pictures.regions import RegionFeatures
 
 BOXES = {
     "a": np.array([[0, 0, 64, 48], [16, 12, 32, 24]], np.float32),
@@ -88,28 +89,6 @@ def test_our_own_file_keeps_everything(table, ours):
         region_files.write(ours, regions, ["a", "a"])
 
 
-def test_missing_pictures_and_another_width_are_named(table, ours):
-    for path in (table, ours):
-        with pytest.raises(FeatureFileError, match="no regions of 2 of 3 ") as caught:
-            region_files.read(path, ["a", "c", "d"], width=8)
-        assert (caught.value.path, caught.value.word) == (path, "c")
-        with pytest.raises(FeatureFileError, match=r"have 8 numbers a region.*takes 2048"):
-            region_files.read(path, ["a"])
-    with pytest.raises(ValueError, match="there are no ids"):
-        region_files.read(table, [])
-
-
-@pytest.mark.parametrize(
-    "box", [[10, 10, 70, 40], [-3, 10, 20, 40], [10, 10, 10, 40], [10, 10, 20, np.nan]]
-)
-def test_boxes_that_do_not_fit_are_named(table, box):
-    table.write_text(table_row("a", boxes=[BOXES["a"][0], box]) + "\n" + table_row("b") + "\n")
-    with pytest.raises(FeatureFileError, match="region 1 of picture 1 has a box that ") as caught:
-        region_files.read(table, ["b", "a"], width=8)
-    assert (caught.value.path, caught.value.word) == (table, "a")
-    assert list(region_files.damaged(table, ["a", "b", "c"], width=8)) == ["a"]
-
-
 @pytest.mark.parametrize(
     "shares",
     [
@@ -132,23 +111,6 @@ def test_a_box_of_one_pixel_beside_larger_ones_is_read(table):
     )
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda row: row[:-20], "cannot be used"),
-        (lambda row: row.rsplit("\t", 1)[0], "has 9 columns; known are 10 and 6"),
-        (lambda row: row.replace("\t2\t", "\tb'2'\t"), "cannot be used"),
-        (lambda row: row[:-4] + "!!!!", "cannot be used"),
-        (lambda row: row.replace(cell([5, 6], np.int64), cell([5], np.int64)), "cannot be used"),
-    ],
-)
-def test_damaged_rows_are_named(table, spoil, message):
-    table.write_text(spoil(table_row("a")) + "\n")
-    with pytest.raises(FeatureFileError, match=message) as caught:
-        region_files.read(table, ["a"], width=8)
-    assert (caught.value.path, caught.value.word) == (table, "a")
-
-
 def test_a_table_whose_bytes_are_written_as_python_writes_them_is_read(table):
     cells = table_row("a", 6).split("\t")
     table.write_text("\t".join(c if at < 4 else f"b'{c}'" for at, c in enumerate(cells)) + "\n")
@@ -157,14 +119,50 @@ def test_a_table_whose_bytes_are_written_as_python_writes_them_is_read(table):
     assert np.array_equal(regions.features[0], FEATURES["a"])
 
 
-@pytest.mark.parametrize("name", ["features.npy", "features.th", "features.lmdb/data.mdb"])
-def test_other_formats_are_refused_and_never_opened(tmp_path, name):
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_bytes(b"\x80\x04pickled")
-    given = tmp_path / name.split("/")[0]
-    for read in (region_files.read, region_files.missing, region_files.damaged):
-        with pytest.raises(
-            FeatureFileError, match=r"of another format\. Read are a \.tsv"
-        ) as caught:
-            read(given, ["a"])
-        assert caught.value.path == given
+@pytest.mark.parametrize("box", [[10, 10, 70, 40], [-3, 10, 20, 40], [10, 10, 10, 40]])
+def test_boxes_that_do_not_fit_are_named(table, box):
+    table.write_text(table_row("a", boxes=[BOXES["a"][0], box]) + "\n" + table_row("b") + "\n")
+    with pytest.raises(FeatureFileError) as caught:
+        region_files.read(table, ["b", "a"], width=8)
+    assert (caught.value.path, caught.value.word) == (table, "a")
+    assert list(region_files.damaged(table, ["a", "b", "c"], width=8)) == ["a"]
+
+
+def test_missing_pictures_another_width_and_other_formats_are_refused(table, ours):
+    for path in (table, ours):
+        with pytest.raises(FeatureFileError) as caught:
+            region_files.read(path, ["a", "c", "d"], width=8)
+        assert (caught.value.path, caught.value.word) == (path, "c")
+        with pytest.raises(FeatureFileError):
+            region_files.read(path, ["a"])
+    table.write_text(table_row("a")[:-20] + "\n")
+    for path in (table, ours.with_name("features.npy")):
+        path.touch()
+        with pytest.raises(FeatureFileError) as caught:
+            region_files.read(path, ["a"], width=8)
+        assert caught.value.path == path
+
+
+WHOLE = {
+    "features": np.zeros((2, 1, 8)),
+    "boxes": np.tile([0.0, 0.0, 1.0, 1.0], (2, 1, 1)),
+    "real": np.ones((2, 1)),
+    "persons": np.zeros((2, 1)),
+    "sizes": [[64, 48], [64, 64]],
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("features", np.zeros((2, 8))),
+        ("features", np.full((2, 1, 8), [[[0]], [[np.nan]]])),
+        ("boxes", np.tile([0.5, 0.0, 0.5, 1.0], (2, 1, 1))),
+        ("boxes", np.zeros((2, 2, 4))),
+        ("persons", np.zeros(2)),
+        ("sizes", [[64, 48], [0, 64]]),
+    ],
+)
+def test_regions_that_do_not_go_together_are_refused(part, value):
+    with pytest.raises(ValueError, match=r"picture|shape"):
+        RegionFeatures(**WHOLE | {part: value})

@@ -15,12 +15,14 @@ import transformers
 from support import rehearsal_grounded, small_models
 
 from biaslib import models, runtime
+from biaslib.capabilities import CapabilityError
 from biaslib.metrics.grounded import grounded
-from biaslib.models import lxmert, region_files, released, vilbert, visualbert, vl_bert
-from biaslib.models.capabilities import CapabilityError
+from biaslib.models import lxmert, vilbert, visualbert, vl_bert
+from biaslib.models import study1_as_released as released
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures import region_files
+from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import study1_grounded as study
 from companion import study1_grounded as chapter
 from plantedworld.inputs import study1_grounded as planted
@@ -146,22 +148,6 @@ def test_embeddings_are_those_of_the_released_code(name, what, level, masking, m
     near(found, arrays("outputs")[f"{name}/{what}"])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_rows_do_not_depend_on_their_batch(name):
-    reader = released.reader(ours(name))
-    whole = reader.embed(texts(), shown(name), "contextual", words())
-    for row in (5, 2):
-        alone = reader.embed([texts()[row]], shown(name)[[row]], "contextual", words())
-        near(alone[0], whole[row])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_paper_s_reading_gives_other_numbers(name):
-    found = ours(name).embed(texts(), shown(name), mask=released.Mask(words()))
-    expected = arrays("outputs")[f"{name}/masked_text/full_seq"][:, : found.shape[1]]
-    assert np.abs(found - expected).max() > 0.01
-
-
 def test_vilbert_s_plain_run_is_masked_by_the_wrong_label_too():
     """Row 0, the mean, is zeroed by region 0's label, and region 35 is never read."""
     told = regions()
@@ -219,20 +205,6 @@ def test_visualbert_reads_144_regions_and_the_padding_that_masking_leaves():
     near(reader.embed([text], images, "contextual", ["carrying", "a"])[0], states(ids)[4])
     with pytest.raises(CapabilityError, match="masks no regions of visualbert"):
         reader.embed([text], images, words=["carrying"], masking="persons")
-
-
-def test_what_the_released_code_cannot_do_is_refused_by_name():
-    reader = released.reader(ours("lxmert"))
-    with pytest.raises(ValueError, match=r"'a tall pilot is here\.': none of the test's context"):
-        reader.embed(texts()[-1:], shown("lxmert")[[-1]], "contextual", ["nurse"])
-    with pytest.raises(ValueError, match="never reads a text without an image"):
-        reader.embed(texts(), None)
-    bare = dataclasses.replace(shown("lxmert"), classes=None, class_names=None)
-    with pytest.raises(ValueError, match="no region of these pictures has a label"):
-        reader.embed(texts(), bare, words=words(), masking="persons")
-    assert released.reader(reader) is reader
-    with pytest.raises(CapabilityError, match="reads visualbert, vilbert, lxmert, vl-bert; Listed"):
-        released.reader(type("Listed", (), {"name": "Listed"})())
 
 
 # Statistics

@@ -5,13 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from support import stored
 
 from biaslib import models
-from biaslib.models._batches import full_float32
-from biaslib.models.capabilities import ENCODE
-from biaslib.models.stored import cached_outputs, store_key
-from biaslib.runtime import Store
+from biaslib.capabilities import ENCODE
+from biaslib.models.stored import store_key
+from biaslib.runtime.batches import full_float32
 
 
 class OnCard:
@@ -68,21 +66,3 @@ def test_float32_that_is_shortened_has_another_key(monkeypatch, device, shorten,
         assert store_key(OnCard(), "vectors") == whole
     finally:
         full_float32()
-
-
-def test_rows_are_computed_again_in_another_precision(tmp_path, monkeypatch):
-    model, store, texts = OnCard(), Store(tmp_path), ["a photo"]
-
-    def asked():
-        return cached_outputs(
-            model, "vectors", lambda *_: model.encode_text(texts), texts=texts, store=store
-        )[0, 0]
-
-    monkeypatch.delenv("BIASLIB_PRECISION", raising=False)
-    full_float32()
-    full = asked()
-    monkeypatch.setenv("BIASLIB_PRECISION", "float16")
-    half = asked()
-    monkeypatch.delenv("BIASLIB_PRECISION")
-    assert (full, half, asked()) == (1, 2, 1)
-    assert sorted(stored.table(store)["options"]) == ["", "precision=float16"]

@@ -69,35 +69,6 @@ def test_items_stay_with_their_words(toy):
         np.testing.assert_array_equal(each.embeddings[s], expected)
 
 
-class OnePassEncoder(ToyEncoder):
-    """Counts its passes over sentences, each of which gives both levels."""
-
-    def __init__(self):
-        self.passes = {"word": 0, "sentence": 0, "contextual": 0, "both": 0}
-
-    def embed(self, texts, level="sentence", words=None):
-        self.passes[level] += 1
-        return super().embed(texts, level, words)
-
-    def embed_sentences(self, texts, words):
-        self.passes["both"] += 1
-        return super().embed(texts), super().embed(texts, "contextual", words)
-
-
-def test_sentences_are_read_once_for_two_levels(toy, tmp_path):
-    store = runtime.Store(tmp_path)
-    encoder, words = OnePassEncoder(), word_pools.word_pool(100, rng=0)
-    _, expected = study.run(toy, ["C6", "C8"], n_bootstrap=50)
-    _, found = study.run(encoder, ["C6", "C8"], store=store, n_bootstrap=50)
-    for one, other in zip(found, expected, strict=True):
-        for s in "XYAB":
-            np.testing.assert_array_equal(one.embeddings[s], other.embeddings[s])
-    pools, same = study.embed_pools(encoder, words, store=store), study.embed_pools(toy, words)
-    for level in study.LEVELS:
-        np.testing.assert_array_equal(pools[level].directions, same[level].directions)
-    assert encoder.passes == {"word": 2, "sentence": 0, "contextual": 0, "both": 2}
-
-
 def test_word_scores_are_means_over_sentences(toy):
     each = study.embed_tests(toy, ["C6"], "sentence")[0]
     frame = pandas.DataFrame({"word": each.words["X"], "score": each.split(each.scores)[0]})
@@ -161,12 +132,6 @@ def test_p_among_random_sets():
     assert random.p_value(-2.0) == 1 / 4
 
 
-def test_levels_must_agree(toy):
-    pool = study.embed_pools(toy, word_pools.word_pool(100, rng=0), ["word"])["word"]
-    with pytest.raises(ValueError, match="at level sentence, the pool at word"):
-        study.random_attributes(study.embed_tests(toy, ["C6"], "sentence")[0], pool)
-
-
 # The pool of ordinary words
 
 
@@ -183,31 +148,10 @@ def test_matched_words_are_alike():
     assert all(len(set(row)) == 3 for row in drawn)
 
 
-def test_no_word_twice_in_a_set_even_when_candidates_are_few():
-    pool = word_pools.word_pool()
-    drawn = word_pools.draw_matched(
-        ["lawyer"] * 8, ["count noun"] * 8, pool, 300, np.random.default_rng(0), n_neighbours=10
-    )
-    assert all(len(set(row)) == 8 for row in drawn)
-
-
 def test_the_pool_leaves_out_what_is_tested():
     pool = set(word_pools.word_pool(exclude=["Nurse", "career"])["word"])
     assert not pool & {"nurse", "career", "woman", "actress", "john", "emily", "keisha"}
     assert {"table", "engine"} <= pool
-
-
-def test_the_pool_says_when_it_is_too_small():
-    with pytest.raises(ValueError, match="1000000 words were asked for"):
-        word_pools.word_pool(1_000_000)
-    small = word_pools.word_pool(20, rng=0)
-    with pytest.raises(ValueError, match="are needed"):
-        word_pools.draw_matched(["lawyer"], ["count noun"], small, 2, np.random.default_rng(0))
-
-
-def test_a_test_of_another_level_is_refused(toy):
-    with pytest.raises(ValueError, match="C6 is at level sentence, not at word"):
-        study.embed_tests(toy, [stimuli.seat_test("C6")], "word")
 
 
 @pytest.mark.parametrize("level", study.LEVELS)

@@ -11,9 +11,9 @@ from support import families, small_models
 from support.families import VILT, without
 from support.small_models import VOCABULARY
 
-from biaslib import models, runtime
-from biaslib.models import _registry, flava, vilt
-from biaslib.models._checkpoints import CheckpointError
+from biaslib import models
+from biaslib.checkpoints import registry
+from biaslib.models import flava, vilt
 
 TEXTS = ["the woman is a [MASK] .", "a man is here.", "the old woman is a tall pilot ."]
 MASKED = ["the woman is a [MASK] .", "[MASK] is here", "the old man is a tall [MASK] ."]
@@ -26,7 +26,7 @@ PICTURES = small_models.pictures(3)
 
 
 def entry(name):
-    return dataclasses.replace(_registry.REGISTRY["clip"], name=name, family=name)
+    return dataclasses.replace(registry.REGISTRY["clip"], name=name, family=name)
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +47,6 @@ def our_vilt(vilt_folder):
 @pytest.fixture(scope="module")
 def our_flava(flava_folder):
     return flava.load(entry("flava"), flava_folder, "cpu")
-
-
-@pytest.fixture(params=["vilt", "flava"])
-def model(request, our_vilt, our_flava):
-    return {"vilt": our_vilt, "flava": our_flava}[request.param]
 
 
 def copied(folder, target, *prefixes):
@@ -205,23 +200,6 @@ def test_vilt_for_retrieval_is_scored_by_its_one_logit(our_vilt, vilt_folder, tm
         loaded.mask_log_prob(MASKED, ["nurse"], PICTURES)
 
 
-def test_a_file_without_a_head_says_so_when_it_is_loaded(vilt_folder, flava_folder, tmp_path):
-    copied(vilt_folder, tmp_path, "itm_score")
-    loaded = models.load("vilt", checkpoint=tmp_path, device="cpu")
-    with pytest.raises(ValueError, match="vilt cannot match images and texts"):
-        loaded.match(PICTURES, CAPTIONS)
-    with pytest.warns(UserWarning, match=r"vilt-itm \(.* cannot match images and texts: these"):
-        models.load("vilt-itm", checkpoint=tmp_path, device="cpu")
-    copied(flava_folder, tmp_path, "itm_head", "mlm_head")
-    with pytest.warns(UserWarning, match=r"cannot fill masks or match images and texts: these"):
-        loaded = models.load("flava", checkpoint=tmp_path, device="cpu")
-    with pytest.raises(ValueError, match="flava cannot match images and texts"):
-        loaded.match(PICTURES, CAPTIONS)
-    with pytest.raises(ValueError, match=r"flava cannot fill masks\. Its weights"):
-        loaded.mask_log_prob(MASKED, ["nurse"])
-    assert loaded.mask_log_prob(MASKED, ["nurse"], PICTURES).shape == (3, 1)
-
-
 @torch.inference_mode()
 def test_without_a_picture_vilt_reads_the_words_alone(our_vilt, direct_vilt, vilt_folder):
     network, _ = direct_vilt
@@ -237,63 +215,7 @@ def test_without_a_picture_vilt_reads_the_words_alone(our_vilt, direct_vilt, vil
     assert np.abs(found - with_pictures).max() > 0.01
 
 
-def test_flava_has_two_encoders(our_flava):
-    with pytest.raises(runtime.UnknownNameError, match="contrastive"):
-        our_flava.encode_text(["man"], encoder="contrast")
-    assert our_flava.network.image_codebook is None
-
-
-def test_a_picture_is_encoded_once_for_all_its_captions(model, monkeypatch):
-    """In whatever batches; a batch that finds no memory is halved."""
-    expected = model.match(PICTURES, CAPTIONS)
-    encoded, forward, encode = [], model.forward, model.encode
-
-    def noting(visual):
-        encoded.append(len(visual["pixel_values"]))
-        return encode(visual)
-
-    def small(tokens, visual):
-        if len(tokens["input_ids"]) > 1:
-            raise RuntimeError("out of memory")
-        return forward(tokens, visual)
-
-    monkeypatch.setattr(model, "encode", noting)
-    for size in (64, 5):
-        monkeypatch.setattr(model, "batch_size", size)
-        np.testing.assert_allclose(model.match(PICTURES, CAPTIONS), expected, atol=1e-5)
-    assert encoded == [3, 2, 1]
-    monkeypatch.setattr(model, "forward", small)
-    with pytest.warns(UserWarning, match="went on with 1"):
-        np.testing.assert_allclose(model.match(PICTURES, CAPTIONS), expected, atol=1e-5)
-
-
 def test_all_patches_of_a_large_picture_are_kept(our_vilt, vilt_folder, tmp_path, monkeypatch):
     before = our_vilt.embed(TEXTS, PICTURES)
     monkeypatch.setattr(our_vilt.network.config, "max_image_length", 5)
     assert np.allclose(our_vilt.embed(TEXTS, PICTURES), before, atol=1e-5)
-
-
-def test_flavas_codebook_is_neither_built_nor_read(our_flava, flava_folder):
-    assert any(
-        name.startswith("image_codebook") for name in load_file(flava_folder / "model.safetensors")
-    )
-    assert our_flava.network.image_codebook is None
-    assert not [name for name, _ in our_flava.network.named_parameters() if "codebook" in name]
-
-
-def test_bad_input_of_flavas_encoders_is_refused(our_flava):
-    with pytest.raises(ValueError, match="21 tokens"):
-        our_flava.encode_text([" ".join(["man"] * 19)])
-    with pytest.raises(ValueError, match="empty"):
-        our_flava.encode_image([])
-    with pytest.raises(runtime.UnknownNameError, match="contrastive"):
-        our_flava.encode_text(["man"], encoder="contrast")
-
-
-def test_one_file_in_place_of_a_folder_is_refused(tmp_path):
-    path = tmp_path / "vilt_200k_mlm_itm.ckpt"
-    torch.save({"state_dict": {"weight": torch.zeros(1)}}, path)
-    with pytest.raises(
-        CheckpointError, match=r"200k_mlm_itm\.ckpt is one file, and 'vilt' is load"
-    ):
-        models.load("vilt", checkpoint=path, device="cpu")

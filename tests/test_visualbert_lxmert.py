@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.numpy import save_file
 from support import families, small_models
 from support.families import WIDTH, regions
 
 from biaslib import models
-from biaslib.models import region_files
 from biaslib.models.fusion import Mask
-from biaslib.models.lxmert import no_regions
-from biaslib.models.regions import FeatureFileError, RegionFeatures
-from biaslib.models.released import reader
+from biaslib.pictures.regions import RegionFeatures
 
 TEXTS = ["the woman is carrying a nurse.", "old", "a man is here.", "the pilot is a tall woman."]
 MASKED = ["the [MASK] is a nurse.", "[MASK]", "a man is [MASK] here.", "the tall [MASK]."]
@@ -132,25 +128,6 @@ def test_without_an_image_the_words_alone_are_read(pair):
     near(model.embed(TEXTS, nothing), [each[0][0] for each in found])
 
 
-def test_the_states_of_lxmerts_streams_are_joined_as_released(networks):
-    images = regions()
-    network, folder = networks["lxmert"]
-    model = reader(models.load("lxmert", checkpoint=folder, device="cpu"))
-    both = model.embed(TEXTS, images)
-    rows = [direct_lxmert(network, text, images[i]) for i, text in enumerate(TEXTS)]
-    near(both, [torch.cat([text[0], vision]) for text, vision, *_ in rows])
-
-
-def test_any_number_of_regions_that_are_not_there_is_no_image_for_lxmert(networks):
-    model = models.load("lxmert", checkpoint=networks["lxmert"][1], device="cpu")
-    tokens = {"input_ids": tokens_of(TEXTS[0])}
-    tokens["attention_mask"] = torch.ones_like(tokens["input_ids"])
-    one = no_regions(tokens["input_ids"], WIDTH)
-    many = {name: each.repeat_interleave(7, dim=1) for name, each in one.items()}
-    with torch.inference_mode():
-        near(model.forward(tokens, many).text, model.forward(tokens, one).text.numpy())
-
-
 # Hiding
 
 
@@ -183,51 +160,3 @@ def test_lxmert_may_be_without_the_heads_that_nothing_reads(networks, tmp_path):
 
 
 # Features
-
-
-def test_rows_of_regions_can_be_taken():
-    whole = regions()
-    some = whole[[2, 0]]
-    assert np.array_equal(some.boxes, whole.boxes[[2, 0]])
-    assert len(whole[1]) == 1
-    assert len(whole[1:3]) == 2
-
-
-WHOLE = {
-    "features": np.zeros((2, 1, 8)),
-    "boxes": np.tile([0.0, 0.0, 1.0, 1.0], (2, 1, 1)),
-    "real": np.ones((2, 1)),
-    "persons": np.zeros((2, 1)),
-    "sizes": [[64, 48], [64, 64]],
-}
-
-
-@pytest.mark.parametrize(
-    ("part", "value", "message"),
-    [
-        ("features", np.zeros((2, 8)), r"features have the shape \(2, 8\), not \(n, k, d\)"),
-        ("features", np.full((2, 1, 8), [[[0]], [[np.nan]]]), "region 0 of picture 1 has a feat"),
-        ("boxes", np.tile([0.0, 0.0, 1.0, 2.0], (2, 1, 1)), "region 0 of picture 0 has a box"),
-        ("boxes", np.tile([0.5, 0.0, 0.5, 1.0], (2, 1, 1)), "is empty or leaves the picture"),
-        ("boxes", np.zeros((2, 2, 4)), r"boxes have the shape \(2, 2, 4\); the features call for"),
-        ("persons", np.zeros(2), r"persons have the shape \(2,\)"),
-        ("sizes", [[64, 48], [0, 64]], r"picture 1 has the size \[0, 64\]"),
-    ],
-)
-def test_wrong_regions_are_named_by_row(tmp_path, part, value, message):
-    with pytest.raises(ValueError, match=message):
-        RegionFeatures(**WHOLE | {part: value})
-    arrays = {name: np.array(each) for name, each in (WHOLE | {part: value}).items()}
-    save_file(arrays, tmp_path / "regions.safetensors", {"ids": '["a", "b"]'})
-    with pytest.raises(FeatureFileError, match=rf"regions\.safetensors .*{message}"):
-        region_files.read(tmp_path / "regions.safetensors", ["a", "b"], 8)
-
-
-def test_files_that_hold_no_regions_are_named(tmp_path):
-    less = tmp_path / "less.safetensors"
-    save_file({"features": np.zeros((1, 1, 8))}, less, {"ids": '["a"]'})
-    with pytest.raises(FeatureFileError, match=r"less\.safetensors .*'boxes', 'real', 'persons'"):
-        region_files.read(less, ["a"], 8)
-    (tmp_path / "cut.safetensors").write_bytes(b"PK\x03\x04 cut short")
-    with pytest.raises(FeatureFileError, match=r"cut\.safetensors cannot be read"):
-        region_files.read(tmp_path / "cut.safetensors", ["a"], 8)

@@ -15,11 +15,11 @@ from support.families import WIDTH
 from support.official import save_official
 
 from biaslib import models
+from biaslib.checkpoints.weights import CheckpointError
 from biaslib.models import albef, vl_bert
-from biaslib.models._checkpoints import CheckpointError
 from biaslib.models.fusion import Mask
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures.regions import RegionFeatures
 
 TEXTS = ["the woman is a nurse.", "a man is here.", "the pilot is old tall"]
 

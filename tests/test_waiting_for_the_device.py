@@ -6,23 +6,22 @@ Copies are seen as they are dispatched.
 """
 
 import traceback
-import warnings
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import torch
-from support import families, generative_models, small_models
+from support import families, small_models
 from test_detector import SETTINGS
 from test_models_contract import CANDIDATES, CAPTIONS, MASKED, TEXTS
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from biaslib import capabilities as can
 from biaslib import models
-from biaslib.models import capabilities as can
-from biaslib.models.detector import Detector
-from biaslib.models.networks import faster_rcnn
+from biaslib.pictures import faster_rcnn
+from biaslib.pictures.detector import Detector
 
 OWN_WAITS = {"siglip2": "transformers reads the shape of each picture back from the device"}
 """Families whose library waits within its own code."""
@@ -130,39 +129,6 @@ def test_no_batch_waits_for_the_card(name, card, tmp_path):
         require_no_wait(copies.seen)
 
 
-def test_a_generative_model_is_waited_for_once_a_picture(card, tmp_path, monkeypatch):
-    """But for transformers' own count of the places that a prompt keeps for its picture."""
-    from transformers.models.llava import modeling_llava
-
-    model = models.load(str(generative_models.build("llava", tmp_path)), device="cpu")
-    put(model, card)
-    monkeypatch.setattr(modeling_llava, "torch_compilable_check", lambda *_: None)
-    score, back = model._log_probs, []
-
-    def on_card(rows):
-        told = [row.prompt for row in rows]
-        with card, Copies() as copies:
-            given = [{name: card.from_tensor(x) for name, x in row.inputs.items()} for row in rows]
-            found = score(
-                [
-                    SimpleNamespace(inputs=inputs, answer=row.answer, prompt=prompt)
-                    for inputs, row, prompt in zip(given, rows, told, strict=True)
-                ]
-            )
-        assert all(free for came, _, free, _ in copies.seen if came == "cpu")
-        back.append(sum(came == "cuda" for came, *_ in copies.seen))
-        return found
-
-    monkeypatch.setattr(model, "_log_probs", on_card)
-    rng = np.random.default_rng(0)
-    shown = [rng.integers(0, 256, (40, 50, 3), dtype=np.uint8) for _ in range(3)]
-    texts = [["the woman is a nurse.", "a man"]] * 3
-    assert model.match(shown, texts).shape == (3, 2)
-    assert back == [1, 1, 1]
-    assert model.mask_log_prob(["a [MASK]"] * 3, ["woman", "man"], shown).shape == (3, 2)
-    assert back == [1] * 6
-
-
 def test_the_detector_waits_only_for_how_many_boxes_there_are(card, monkeypatch):
     """Suppression and the smallest box say how many; given that, nothing else of ours waits.
 
@@ -178,24 +144,3 @@ def test_the_detector_waits_only_for_how_many_boxes_there_are(card, monkeypatch)
         found = model.regions(small_models.pictures(4), words=None)
     assert found.real.all()
     require_no_wait(copies.seen)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("name", [each for each in families.NAMES if each not in OWN_WAITS])
-def test_a_real_card_is_not_waited_for(name, tmp_path):
-    """Each batch ends with a wait for its own results alone, which is no synchronisation."""
-    folder = families.save(name, tmp_path / name)
-    model = models.load(families.registered(name), checkpoint=folder, device="cuda")
-    images = families.regions() if hasattr(model, "width_setting") else small_models.pictures(4)
-    calls = asked(model, images)
-    for ask in calls:  # libraries make their handles on the first call
-        ask()
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            for ask in calls:
-                ask()
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
-    assert [each for each in said if "synchronizing CUDA" in str(each.message)] == []

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from biaslib import models  # noqa: E402
-from biaslib.models import downloads  # noqa: E402
+from biaslib.checkpoints import downloads  # noqa: E402
 
 TABLE = ROOT / "_build" / "addresses.csv"
 COLUMNS = ["model", "address", "problem", "bytes", "date", "etag", "hash"]

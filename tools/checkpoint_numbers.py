@@ -41,7 +41,7 @@ def numbers() -> dict[str, list[float]]:
 
 
 def _answers(model, entry) -> list[float]:
-    from biaslib.models import capabilities as can
+    from biaslib import capabilities as can
 
     parts, shown = [], _shown(entry)
     if can.ENCODE in entry.capabilities:

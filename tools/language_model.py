@@ -23,11 +23,12 @@ import torch
 import transformers
 
 from biaslib import runtime, stimuli
+from biaslib.checkpoints.files import LOCAL
 from biaslib.datasets import vlstereoset
 from biaslib.models import stored
-from biaslib.models._networks import LOCAL, quiet
-from biaslib.models._words import require_fitting, token_limit
 from biaslib.models.generative import PROMPTS, Generative, Row
+from biaslib.models.reading import quiet
+from biaslib.models.tokens import require_fitting, token_limit
 from biaslib.studies import study2_masked
 
 DATA = Path(__file__).resolve().parents[1] / "companion" / "data"

@@ -1,9 +1,9 @@
-"""Write the page tables of the models in biaslib/models/data, and the list of model files.
+"""Write the page tables of the models in biaslib/checkpoints/data, and the list of model files.
 
 The book shows ``registry.csv``, ``cards.csv``, ``downloads.csv`` (what each study fetches) and the
 list in book/model_files.md; a test fails when they are not what the registry, the planted
 checkpoints' cards and the studies say. Run it after a change of
-``biaslib/models/data/models.json``, or of a checkpoint: ``python tools/registry.py``.
+``biaslib/checkpoints/data/models.json``, or of a checkpoint: ``python tools/registry.py``.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def _files(entry) -> tuple[str, str]:
         files, found = "settings, tokenizer and weights", [f"Repository: [{first}]({page})"]
         found += [f"revision `{entry.revision}`"] if entry.revision else []
     else:
-        from biaslib.models.downloads import place_of
+        from biaslib.checkpoints.downloads import place_of
 
         _, names, addresses = place_of(entry, Path())
         files = ", ".join(f"`{name}`" for name in names)
@@ -103,7 +103,7 @@ def _files(entry) -> tuple[str, str]:
 
 def by_hand(entry) -> str:
     """Return the command for a shell that places a model's files by hand, if it has any."""
-    from biaslib.models.downloads import place_of
+    from biaslib.checkpoints.downloads import place_of
 
     kind, _, address = entry.source.partition(" ")
     if entry.command:

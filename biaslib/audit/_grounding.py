@@ -9,9 +9,9 @@ import pandas
 
 from biaslib import inference, runtime
 from biaslib.audit._folder import OwnFolder
+from biaslib.capabilities import ENCODE, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from biaslib.models import REGISTRY
-from biaslib.models.capabilities import ENCODE, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
-from biaslib.models.images import Pictures
+from biaslib.pictures.images import Pictures
 from biaslib.studies import study2_masked as masked
 from biaslib.studies import study4_captions as selection
 

@@ -18,13 +18,13 @@ from biaslib import inference, runtime
 from biaslib.audit import _parts
 from biaslib.audit._folder import OwnFolder, read_folder
 from biaslib.audit._grounding import GroundingCheck, check_grounding
-from biaslib.audit._nulls import DRAWS, RESAMPLES
 from biaslib.audit._parts import AuditedModel, Part, Setting, load
+from biaslib.audit.nulls import DRAWS, RESAMPLES
+from biaslib.capabilities import CapabilityError
 from biaslib.datasets import DataError
-from biaslib.models.capabilities import CapabilityError
-from biaslib.models.errors import CheckpointError
-from biaslib.models.images import ImageError
-from biaslib.models.regions import NothingFoundError
+from biaslib.errors import CheckpointError
+from biaslib.pictures.images import ImageError
+from biaslib.pictures.regions import NothingFoundError
 from biaslib.runtime import progress
 from biaslib.studies.scores import COLUMNS, tidy
 
@@ -43,8 +43,12 @@ LEVEL = 0.05
 """Of the whole report: the probability that it claims anything where there is nothing."""
 
 MISSING = (
-    *(DataError, ImageError, NothingFoundError, CheckpointError),
-    *(FileNotFoundError, ImportError),
+    DataError,
+    ImageError,
+    NothingFoundError,
+    CheckpointError,
+    FileNotFoundError,
+    ImportError,
 )
 """What is raised where data, weights or packages are missing."""
 
@@ -259,7 +263,7 @@ def _require_any(audited: AuditedModel) -> None:
         raise CapabilityError(
             f"{audited.name} fits none of the {len(_parts.PARTS)} parts of the audit: it does not "
             f"{', '.join(dict.fromkeys(part.needs for part in _parts.PARTS))}. A model says what "
-            "it can do by its attribute capabilities: see biaslib.models.capabilities"
+            "it can do by its attribute capabilities: see biaslib.capabilities"
         )
 
 

@@ -13,6 +13,7 @@ from biaslib.display._style import (
 from biaslib.display._tables import Table, one_line, problem_table, table
 from biaslib.display._text import (
     counted,
+    in_code,
     in_words,
     interval_text,
     interval_texts,
@@ -33,6 +34,7 @@ __all__ = [
     "dots",
     "figure",
     "fold",
+    "in_code",
     "in_words",
     "interval_text",
     "interval_texts",

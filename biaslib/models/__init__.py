@@ -1,7 +1,8 @@
 """Encoders behind one interface. Importing this package does not import torch; loading does."""
 
-from biaslib.models._registry import REGISTRY, Entry, available, identify, load, register
-from biaslib.models.errors import CapabilityError, CheckpointError
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.registry import REGISTRY, available, identify, load, register
+from biaslib.errors import CapabilityError, CheckpointError
 
 __all__ = [
     "REGISTRY",

@@ -22,15 +22,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from biaslib.models._entries import Entry
-from biaslib.models._networks import read_network_and_tokenizer
-from biaslib.models._pixels import PixelModel
-from biaslib.models._tokens import Tokens
-from biaslib.models._transforms import ImageTransform
-from biaslib.models._words import listed
-from biaslib.models.capabilities import EMBED_WITH_IMAGES, ENCODE, FILL_WITH_IMAGES, MATCH
+from biaslib.capabilities import EMBED_WITH_IMAGES, ENCODE, FILL_WITH_IMAGES, MATCH
+from biaslib.checkpoints.entries import Entry
 from biaslib.models.fusion import Mask, Output
 from biaslib.models.networks import albef as networks
+from biaslib.models.pixel_model import PixelModel
+from biaslib.models.reading import read_network_and_tokenizer
+from biaslib.models.tokens import Tokens, listed
+from biaslib.pictures.transforms import ImageTransform
 
 __all__ = ["Albef", "load", "plain_caption"]
 

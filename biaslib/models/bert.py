@@ -7,20 +7,20 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import (
+from biaslib.capabilities import EMBED, FILL, require
+from biaslib.checkpoints.entries import Entry
+from biaslib.models.masked_words import candidate_log_prob
+from biaslib.models.pooling import Pooling
+from biaslib.models.reading import read_network
+from biaslib.models.text import HEADS, TextEncoder, read_pooled
+from biaslib.models.tokens import padded, require_known_words, with_mask, word_pieces
+from biaslib.runtime.batches import (
     at,
     autocast,
     gather_log_probabilities,
     on_device,
     rows_that_fit,
 )
-from biaslib.models._entries import Entry
-from biaslib.models._masks import candidate_log_prob, padded
-from biaslib.models._networks import read_network
-from biaslib.models._sentences import Pooling
-from biaslib.models._words import require_known_words, with_mask, word_pieces
-from biaslib.models.capabilities import EMBED, FILL, require
-from biaslib.models.text import HEADS, TextEncoder, read_pooled
 
 __all__ = ["Bert", "load"]
 

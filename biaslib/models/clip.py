@@ -21,20 +21,20 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import on_device
-from biaslib.models._entries import Entry
-from biaslib.models._folders import revision_of
-from biaslib.models._networks import lowered, read_network, read_tokenizer
-from biaslib.models._transforms import of_processor, read_image_processor
-from biaslib.models._words import (
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import revision_of
+from biaslib.errors import CheckpointError
+from biaslib.models.dual import ContrastiveEncoder, tried_out
+from biaslib.models.reading import lowered, read_network, read_tokenizer
+from biaslib.models.tokens import (
     TRIED,
     require_embedded,
     require_fitting_length,
     require_known_words,
     token_limit,
 )
-from biaslib.models.dual import ContrastiveEncoder, tried_out
-from biaslib.models.errors import CheckpointError
+from biaslib.pictures.transforms import of_processor, read_image_processor
+from biaslib.runtime.batches import on_device
 
 __all__ = ["encoder_of", "load"]
 

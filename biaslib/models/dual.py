@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from biaslib.models._batches import autocast, rows_that_fit, run_in_batches
-from biaslib.models._checkpoints import require_told_apart
-from biaslib.models._transforms import SIZES, ImageBatch, ImageTransform, image_batches
-from biaslib.models._words import TRIED, listed
-from biaslib.models.capabilities import ENCODE
-from biaslib.models.images import pictures
+from biaslib.capabilities import ENCODE
+from biaslib.checkpoints.weights import require_told_apart
+from biaslib.models.tokens import TRIED, listed
+from biaslib.pictures.images import pictures
+from biaslib.pictures.transforms import SIZES, ImageBatch, ImageTransform, image_batches
+from biaslib.runtime.batches import autocast, rows_that_fit, run_in_batches
 
 __all__ = ["ContrastiveEncoder", "tried_out", "unit_vectors"]
 
@@ -101,7 +101,7 @@ class ContrastiveEncoder:
         Parameters
         ----------
         images
-            As :func:`biaslib.models.images.pictures` takes them: paths, PIL images, uint8 arrays
+            As :func:`biaslib.pictures.images.pictures` takes them: paths, PIL images, uint8 arrays
             (height, width, 3), one array of many, or a frame of planted scenes.
         batch_size
             Images a forward pass: 128, or more on a card with the memory for it. It is halved if

@@ -26,12 +26,12 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._entries import Entry
-from biaslib.models._folders import revision_of
-from biaslib.models._networks import read_network, read_tokenizer
-from biaslib.models._pixels import PixelModel, read_image_processor
-from biaslib.models.capabilities import ENCODE, FILL, FILL_WITH_IMAGES, MATCH, UNIMODAL
+from biaslib.capabilities import ENCODE, FILL, FILL_WITH_IMAGES, MATCH, UNIMODAL
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import revision_of
 from biaslib.models.fusion import Output
+from biaslib.models.pixel_model import PixelModel, read_image_processor
+from biaslib.models.reading import read_network, read_tokenizer
 from biaslib.runtime import unknown_name
 
 __all__ = ["ENCODERS", "Flava", "load"]

@@ -12,27 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from biaslib.models._batches import (
-    at,
-    autocast,
-    gather_log_probabilities,
-    on_device,
-    rows_that_fit,
-    run_in_batches,
-)
-from biaslib.models._masks import candidate_log_prob, padded
-from biaslib.models._tokens import Tokens, places_of, tokenized
-from biaslib.models._transforms import ImageBatch, different, selected
-from biaslib.models._words import (
-    listed,
-    require_embedded,
-    require_fitting,
-    require_known_words,
-    token_limit,
-    with_mask,
-    word_pieces,
-)
-from biaslib.models.capabilities import (
+from biaslib.capabilities import (
     EMBED,
     EMBED_WITH_IMAGES,
     FILL,
@@ -40,9 +20,32 @@ from biaslib.models.capabilities import (
     MATCH,
     require,
 )
-from biaslib.models.errors import CapabilityError
-from biaslib.models.regions import SharedRegions
-from biaslib.models.text import require_level
+from biaslib.errors import CapabilityError
+from biaslib.models.masked_words import candidate_log_prob
+from biaslib.models.tokens import (
+    Tokens,
+    listed,
+    padded,
+    places_of,
+    require_embedded,
+    require_fitting,
+    require_known_words,
+    require_level,
+    token_limit,
+    tokenized,
+    with_mask,
+    word_pieces,
+)
+from biaslib.pictures.regions import SharedRegions
+from biaslib.pictures.transforms import ImageBatch, different, selected
+from biaslib.runtime.batches import (
+    at,
+    autocast,
+    gather_log_probabilities,
+    on_device,
+    rows_that_fit,
+    run_in_batches,
+)
 
 __all__ = ["FusionModel", "Mask", "Output"]
 
@@ -229,12 +232,12 @@ class FusionModel(ABC):
         rows = [self._hidden(tokens, mask) for tokens in self._tokens(texts)]
         contextual = level == "contextual"
         places = places_of(rows, words) if contextual else np.zeros(len(rows), dtype=int)
-
-        def read(output: Output, batch: np.ndarray) -> torch.Tensor:
-            return at(output.text, range(len(batch)), places[batch])
-
-        prepared = self._prepared(images, len(rows))
-        return self._run(rows, prepared, read, mask=mask)
+        return self._run(
+            rows,
+            self.prepare(images),
+            lambda output, batch: at(output.text, range(len(batch)), places[batch]),
+            mask=mask,
+        )
 
     def mask_log_prob(
         self,
@@ -282,8 +285,7 @@ class FusionModel(ABC):
         texts = listed(texts)
         words = word_pieces(self.tokenizer, candidates, texts, self.name)
         rows = self._tokens([with_mask(text, self.tokenizer) for text in texts])
-        prepared = self._prepared(images, len(rows))
-        images_of, load = self._loading(prepared, np.arange(len(rows)))
+        images_of, load = self._loading(self.prepare(images), np.arange(len(rows)))
         mask = self.tokenizer.mask_token_id
 
         def log_probabilities(
@@ -341,9 +343,8 @@ class FusionModel(ABC):
         if len(n_captions) != 1:
             raise ValueError(f"every image needs the same number of captions, not {n_captions}")
         rows = self._tokens([text for row in texts for text in row])
-        prepared = self._prepared(images, len(texts))
         of_image = np.repeat(np.arange(len(texts)), n_captions[0])
-        logits = self._run(rows, prepared, lambda output, _: output.match, of_image)
+        logits = self._run(rows, self.prepare(images), lambda output, _: output.match, of_image)
         return logits.reshape(len(texts), -1).astype(np.float64)
 
     def _run(
@@ -376,13 +377,14 @@ class FusionModel(ABC):
         self, prepared: Any, of_image: np.ndarray, mask: Mask | None = None
     ) -> tuple[np.ndarray, Callable[[list[np.ndarray]], Iterator[ImageBatch]]]:
         """Return the image of each text, and what yields those of each batch of texts."""
+        n = of_image.max() + 1
+        if prepared is not None and len(prepared) != n:
+            raise ValueError(f"there are {len(prepared)} images for {n} texts; give one for each")
         if isinstance(prepared, SharedRegions):
             prepared, of_image = prepared.whole, prepared.rows[of_image]
-
-        def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
-            return self.load(prepared, [of_image[batch] for batch in planned], mask)
-
-        return of_image, load
+        return of_image, lambda planned: self.load(
+            prepared, [of_image[batch] for batch in planned], mask
+        )
 
     @torch.inference_mode()
     def _read(
@@ -393,29 +395,21 @@ class FusionModel(ABC):
         read: Callable[[Output], torch.Tensor],
     ) -> torch.Tensor:
         """Run the network on texts with images, and return what ``read`` takes of its output."""
-        tokens = self._on_device(self._padded(ids))
         row_of = {image: row for row, image in enumerate(dict.fromkeys(images.tolist()))}
         rows = [row_of[image] for image in images.tolist()]
         with autocast(self.device):
-            return read(self.outputs(tokens, loaded.of(list(row_of)), rows)).float()
+            visual = self.encode(loaded.of(list(row_of)))
+            visual = selected(visual, rows, len(row_of))
+            return read(self.forward(self._inputs(ids), visual)).float()
 
-    def outputs(
-        self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor], rows: Sequence[int]
-    ) -> Output:
-        """Run the network on n texts; ``rows`` says which of the images goes with each."""
-        n_images = max(rows) + 1
-        return self.forward(tokens, selected(self.encode(visual), rows, n_images))
-
-    def _padded(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+    def _inputs(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         """Return rows of tokens as the network takes them: input_ids and attention_mask."""
         filled, real = padded(ids, self.tokenizer.pad_token_id)
+        inputs = {"input_ids": filled, "attention_mask": real.astype(np.int64)}
         return {
-            "input_ids": torch.as_tensor(filled),
-            "attention_mask": torch.as_tensor(real.astype(np.int64)),
+            name: torch.as_tensor(numbers).to(self.device, non_blocking=True)
+            for name, numbers in inputs.items()
         }
-
-    def _on_device(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {name: each.to(self.device, non_blocking=True) for name, each in inputs.items()}
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         texts = listed(texts)
@@ -430,9 +424,3 @@ class FusionModel(ABC):
         if mask is None:
             return tokens
         return tokens.hiding(mask.words, self.tokenizer.mask_token_id)
-
-    def _prepared(self, images: Any, n: int) -> Any:
-        prepared = self.prepare(images)
-        if prepared is not None and len(prepared) != n:
-            raise ValueError(f"there are {len(prepared)} images for {n} texts; give one for each")
-        return prepared

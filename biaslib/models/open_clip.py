@@ -11,14 +11,15 @@ import open_clip
 import torch
 from PIL import Image
 
-from biaslib.models._batches import on_device
-from biaslib.models._checkpoints import CheckpointError
-from biaslib.models._entries import Entry
-from biaslib.models._folders import read_config, revision_of, weight_files
-from biaslib.models._transforms import split
-from biaslib.models._words import require_embedded, require_fitting, require_known_words
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import revision_of, weight_files
+from biaslib.checkpoints.folders import read_config
+from biaslib.checkpoints.weights import CheckpointError
 from biaslib.models.dual import ContrastiveEncoder, tried_out
+from biaslib.models.tokens import require_embedded, require_fitting, require_known_words
+from biaslib.pictures.transforms import split
 from biaslib.runtime import unknown_name
+from biaslib.runtime.batches import on_device
 
 __all__ = ["load", "repository", "require_whole"]
 
@@ -171,7 +172,7 @@ def require_whole(settings: dict, name: str) -> None:
     >>> text = {"tokenizer_kwargs": {"trust_remote_code": True}}
     >>> require_whole({"embed_dim": 8, "vision_cfg": {}, "text_cfg": text}, "mine")
     Traceback (most recent call last):
-    biaslib.models.errors.CheckpointError: mine: text_cfg.tokenizer_kwargs.trust_remote_code is \
+    biaslib.errors.CheckpointError: mine: text_cfg.tokenizer_kwargs.trust_remote_code is \
 no setting of OpenCLIP's that is known to be safe; remove it from open_clip_config.json
     """
     if not isinstance(settings, dict):

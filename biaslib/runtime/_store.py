@@ -118,7 +118,7 @@ class Store:
             option on which they depend (level, pooling, layers, precision, size ...).
         ids
             n names of items. Name files by a hash of their content, as
-            :attr:`biaslib.models.images.Pictures.ids` does, and texts by themselves.
+            :attr:`biaslib.pictures.images.Pictures.ids` does, and texts by themselves.
         compute
             Takes the places in ``ids`` of m items, and returns their rows, (m, ...). It is called
             for at most ``shard_size`` missing items at a time, each once, in the order of ``ids``.
@@ -348,7 +348,7 @@ class Store:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    tables = sqlite3.connect(path.absolute().as_uri(), PATIENCE, uri=True)
+    tables = sqlite3.connect(path.absolute().as_uri(), timeout=PATIENCE, uri=True)
     tables.text_factory = bytes
     return tables
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from biaslib import runtime
 from biaslib.datasets import DataError
-from biaslib.models import region_files
-from biaslib.models.images import Pictures, WithRegions
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures import region_files
+from biaslib.pictures.images import Pictures, WithRegions
+from biaslib.pictures.regions import RegionFeatures
 
 WIDTH = 2048
 """Numbers a region that the detector gives, and that the models of the studies read."""
@@ -74,7 +74,7 @@ def with_regions(
 
 
 def _read(path, names, width, classes, rows: Sequence[int]) -> RegionFeatures:
-    from biaslib.models.released import PEOPLE
+    from biaslib.models.study1_as_released import PEOPLE
 
     found = region_files.read(path, [names[row] for row in rows], width)
     named = replace(found, class_names=classes or found.class_names)

@@ -15,8 +15,10 @@ NEEDS = {
     "study3_clip_audit": Needs(5.5, 6, 8, "35 minutes in half precision and 3.3 hours in float32"),
     "study4_captions": Needs(5.7, 7, 8, "30 to 45 minutes"),
 }
-"""Checkpoints of ``biaslib/models/data/downloads.csv`` with the data of book/colab.md; the disk of
-study 1 holds regions and embeddings too; cards are those on which twice the largest weights fit."""
+"""Checkpoints of ``biaslib/checkpoints/data/downloads.csv`` with the data of book/colab.md.
+
+The disk of study 1 holds regions and embeddings too; cards are those on which twice the largest
+weights fit."""
 
 
 def example() -> str:

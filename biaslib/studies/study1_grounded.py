@@ -23,8 +23,8 @@ from biaslib.datasets._problems import problems
 from biaslib.datasets.grounded_images import SETS
 from biaslib.metrics.association import unit_rows
 from biaslib.metrics.grounded import GroundedResult, grounded
-from biaslib.models.images import Pictures, pictures, with_shared_regions
 from biaslib.models.stored import cached_outputs
+from biaslib.pictures.images import Pictures, pictures, with_shared_regions
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _regions as regions
 from biaslib.studies._inputs import provided_inputs
@@ -276,7 +276,7 @@ def paper_inputs(
     ``tests/grounded-tests/<google, coco or concap>/*.jsonl`` with the images below
     ``images/<google, coco or concap>``. The models look at them through the detector, unless there
     is a file of a model's regions, ``regions/<google, coco or concap>/<name of the weights>`` with
-    an ending that :func:`biaslib.models.region_files.read` knows, or a folder; a file
+    an ending that :func:`biaslib.pictures.region_files.read` knows, or a folder; a file
     ``objects_vocab.txt`` beside it names the detector's classes.
 
     Parameters
@@ -392,7 +392,7 @@ def embed(
     Parameters
     ----------
     model
-        One that embeds texts with images (:mod:`biaslib.models.capabilities`); a text encoder with
+        One that embeds texts with images (:mod:`biaslib.capabilities`); a text encoder with
         ``with_images=False``.
     every
         The stimuli, which share their images.
@@ -622,8 +622,17 @@ def score(
     if not p_values:
         return row
     if experiment == 3:
-        return row | _p_of_exchange(result, sets, seed)
-    return row | _p_of_relabelling(result, sets, seed)
+        try:
+            test = inference.exchange_test(result, sets.words, sets.images, rng=seed)
+        except ValueError:  # No word can change sides: embeddings that are wrong never come here.
+            return row
+        return row | described_test(test) | {"p_value_images": test.p_value}
+    test = functools.partial(inference.grounded_permutation_test, rng=seed)
+    row |= described_test(test(averaged(result, sets.words)))
+    row |= described_test(test(result, "fixed scores"), "_paper")
+    shared = not set(sets.images["X"]).isdisjoint(sets.images["Y"])
+    p_images = np.nan if shared else test(averaged(result, sets.images)).p_value
+    return row | {"p_value_images": p_images}
 
 
 def described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, object]:
@@ -671,25 +680,6 @@ def numerator(result: GroundedResult) -> float:
 
 
 # P-values
-
-
-def _p_of_relabelling(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
-    """Return the p-values of Experiment 1 or 2: of words and pictures, and the paper's own."""
-    test = functools.partial(inference.grounded_permutation_test, rng=seed)
-    row = described_test(test(averaged(result, sets.words)))
-    row |= described_test(test(result, "fixed scores"), "_paper")
-    shared = not set(sets.images["X"]).isdisjoint(sets.images["Y"])
-    p_images = np.nan if shared else test(averaged(result, sets.images)).p_value
-    return row | {"p_value_images": p_images}
-
-
-def _p_of_exchange(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
-    """Return the p-value of Experiment 3, whose words carry along all their texts and pictures."""
-    try:
-        test = inference.exchange_test(result, sets.words, sets.images, rng=seed)
-    except ValueError:  # No word can change sides: embeddings that are wrong never come here.
-        return {}
-    return described_test(test) | {"p_value_images": test.p_value}
 
 
 def described_test(test: inference.PermutationResult, of: str = "") -> dict[str, object]:

@@ -19,17 +19,17 @@ from scipy import stats
 
 from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.datasets._problems import problems
+from biaslib.errors import CheckpointError
 from biaslib.metrics import masked_lm
 from biaslib.models import stored
-from biaslib.models.errors import CheckpointError
-from biaslib.models.images import (
+from biaslib.pictures.images import (
     Pictures,
     WithRegions,
     pictures,
     reader_id,
     with_shared_regions,
 )
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import _regions as regions
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy

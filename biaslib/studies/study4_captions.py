@@ -19,10 +19,7 @@ import numpy as np
 import pandas
 
 from biaslib import inference, models
-from biaslib.datasets import DataError, vlstereoset
-from biaslib.metrics import caption_selection
-from biaslib.models import stored
-from biaslib.models.capabilities import (
+from biaslib.capabilities import (
     ENCODE,
     LIKELIHOOD,
     MATCH,
@@ -30,9 +27,12 @@ from biaslib.models.capabilities import (
     CapabilityError,
     require,
 )
-from biaslib.models.errors import CheckpointError
-from biaslib.models.images import Pictures, pictures
-from biaslib.models.regions import NothingFoundError
+from biaslib.datasets import DataError, vlstereoset
+from biaslib.errors import CheckpointError
+from biaslib.metrics import caption_selection
+from biaslib.models import stored
+from biaslib.pictures.images import Pictures, pictures
+from biaslib.pictures.regions import NothingFoundError
 from biaslib.runtime import Store, data_folder, progress
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import tidy

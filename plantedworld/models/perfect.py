@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas
 
-from biaslib.models.capabilities import (
+from biaslib.capabilities import (
     EMBED,
     EMBED_WITH_IMAGES,
     ENCODE,

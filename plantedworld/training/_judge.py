@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from biaslib import models
-from biaslib.models.capabilities import ENCODE, FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
+from biaslib.capabilities import ENCODE, FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from plantedworld import World, vocabulary
 from plantedworld.training._captions import UNSEEN, Captions
 

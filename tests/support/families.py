@@ -17,7 +17,7 @@ from biaslib.models import vilt
 from biaslib.models.networks.albef import AlbefConfig, AlbefNetwork
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures.regions import RegionFeatures
 
 WIDTH = 67
 """Numbers a region: those of the planted world's, so that its scenes can be read, too."""

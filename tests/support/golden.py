@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file
 from support import volta
 
-from biaslib.models._checkpoints import unwrapped
-from biaslib.models._networks import read_official
+from biaslib.checkpoints.weights import unwrapped
 from biaslib.models.networks import albef, vilbert, vl_bert
+from biaslib.models.reading import read_official
 
 FOLDER = Path(__file__).parents[1] / "golden"
 

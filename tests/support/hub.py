@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from huggingface_hub import close_session
 
-from biaslib.models.downloads import BY_HAND
+from biaslib.checkpoints.downloads import BY_HAND
 
 LARGE = (".bin", ".safetensors", ".ckpt", ".model")
 """Files that the hub keeps in large-file storage and lists with their SHA-256."""

@@ -1,8 +1,6 @@
-"""Checkpoint files in the layouts of the original authors, put into networks of transformers.
+"""Networks of transformers with the weights of other files: ViLT's authors' and VOLTA's.
 
-So it is shown that the networks of transformers are the original ones. Known are VisualBERT, LXMERT
-and ViLT as their authors published them. Sizes are read off the tensors; each head of attention is
-64 numbers wide in all of them.
+Sizes are read off the tensors; each head of attention is 64 numbers wide unless told.
 
 What a plain renaming would get wrong: ViLT's query, key and value are one matrix, and its decoder
 of words is its own, which ``ViltForMaskedLM`` of transformers 5 overwrites the word embeddings
@@ -16,7 +14,8 @@ from pathlib import Path
 import torch
 import transformers
 
-from biaslib.models._checkpoints import read_weights, require_same
+from biaslib.checkpoints.weights import read_weights, require_same
+from biaslib.models import vilt
 
 HEAD = 64
 """Numbers a head of attention."""
@@ -24,28 +23,11 @@ HEAD = 64
 Weights = dict[str, torch.Tensor]
 
 
-def read(
-    path: str | Path, network: type[transformers.PreTrainedModel], optional: Iterable[str] = ()
-) -> tuple[transformers.PreTrainedModel, set[str]]:
-    """Return a network with the weights of an original file, and the names of those it lacks.
-
-    Parameters
-    ----------
-    path
-        A file that ``torch.save`` wrote.
-    network
-        ``VisualBertForPreTraining``, ``LxmertForPreTraining`` or ``ViltNetwork``.
-    optional
-        Patterns, as of a shell, of weights that may be missing.
-    """
-    weights = renamed(read_weights(path), network)
-    model = network_of(weights, network, optional=optional)
+def read_vilt(path: str | Path) -> tuple[vilt.ViltNetwork, set[str]]:
+    """Return ViLT with the weights of its authors' file, and the names of those it lacks."""
+    weights = _vilt(read_weights(path))
+    model = network_of(weights, vilt.ViltNetwork, optional=vilt.OPTIONAL)
     return model, set(model.state_dict()) - set(weights)
-
-
-def renamed(weights: Weights, network: type[transformers.PreTrainedModel]) -> Weights:
-    """Return the tensors of an original file by the names of transformers."""
-    return RENAMED[network.config_class.model_type](weights)
 
 
 def network_of(
@@ -80,17 +62,8 @@ OF_VISUALBERT = (
 )
 
 
-def _visualbert(weights: Weights) -> Weights:
-    prefixes = [(r"^bert\.bert\.", "visual_bert."), (r"^bert\.cls\.", "cls.")]
-    return _with_decoder_bias(_renamed(weights, [*prefixes, *OF_VISUALBERT]))
-
-
 def _with_decoder_bias(weights: Weights) -> Weights:
     return weights | {"cls.predictions.decoder.bias": weights["cls.predictions.bias"]}
-
-
-def _lxmert(weights: Weights) -> Weights:
-    return _renamed(weights, [(r"^bert\.", "lxmert.")])
 
 
 def _vilt(weights: Weights) -> Weights:
@@ -121,9 +94,6 @@ def _with_split_attention(weights: Weights) -> Iterator[tuple[str, torch.Tensor]
             continue
         for part, each in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
             yield key.replace(".attn.qkv.", f".attention.attention.{part}."), each
-
-
-RENAMED = {"visual_bert": _visualbert, "lxmert": _lxmert, "vilt": _vilt}
 
 
 def _count(weights: Weights, pattern: str) -> int:

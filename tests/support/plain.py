@@ -1,7 +1,7 @@
-"""VisualBERT, LXMERT and ViLT in plain torch, from their papers and original file layouts.
+"""ViLT in plain torch, from its paper and its authors' file layout.
 
-Written without transformers, to compare it with: each takes tensors under the names that the
-authors' files use. ``*_shapes`` lists those names. Every head of attention is 64 numbers wide.
+Written without transformers, to compare it with: tensors have the names of the authors' files.
+Every head of attention is 64 numbers wide.
 """
 
 from typing import NamedTuple
@@ -11,22 +11,20 @@ from torch.nn import functional
 
 
 class Sizes(NamedTuple):
-    """Sizes of a network: layers of one stream, or LXMERT's of language, across and of vision."""
+    """Sizes of a network."""
 
     width: int = 128
     feed: int = 160
     vocabulary: int = 50
     positions: int = 24
-    features: int = 20
     patch: int = 4
     grid: int = 3
     n_layers: int = 2
-    streams: tuple[int, int, int] = (2, 2, 1)
 
 
 SMALL = Sizes()
-FULL = Sizes(768, 3072, 30522, 512, 2048, 32, 12, 12, (9, 5, 5))
-"""Those of the published models; ViLT has 40 positions instead of 512."""
+FULL = Sizes(768, 3072, 30522, 40, 32, 12, 12)
+"""Those of the published model."""
 
 
 def random_weights(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> dict[str, torch.Tensor]:
@@ -49,24 +47,6 @@ def linear(name, to, of):
 
 def norm(name, width):
     return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
-
-
-def attention_shapes(inner, output, width):
-    shapes = {}
-    for part in ("query", "key", "value"):
-        shapes |= linear(f"{inner}.{part}", width, width)
-    return shapes | linear(f"{output}.dense", width, width) | norm(f"{output}.LayerNorm", width)
-
-
-def feed_shapes(inner, output, sizes):
-    shapes = linear(f"{inner}.dense", sizes.feed, sizes.width)
-    shapes |= linear(f"{output}.dense", sizes.width, sizes.feed)
-    return shapes | norm(f"{output}.LayerNorm", sizes.width)
-
-
-def layer_shapes(name, sizes):
-    shapes = attention_shapes(f"{name}.attention.self", f"{name}.attention.output", sizes.width)
-    return shapes | feed_shapes(f"{name}.intermediate", f"{name}.output", sizes)
 
 
 def word_embedding_shapes(name, sizes):
@@ -108,25 +88,6 @@ def attended(query, key, value, real):
     return (scores.softmax(-1) @ split[2]).transpose(1, 2).flatten(2)
 
 
-def attention(weights, inner, output, x, context, real):
-    parts = [mapped(weights, f"{inner}.query", x)]
-    parts += [mapped(weights, f"{inner}.{part}", context) for part in ("key", "value")]
-    found = mapped(weights, f"{output}.dense", attended(*parts, real))
-    return normed(weights, f"{output}.LayerNorm", found + x)
-
-
-def feed(weights, inner, output, x):
-    found = mapped(weights, f"{output}.dense", gelu(mapped(weights, f"{inner}.dense", x)))
-    return normed(weights, f"{output}.LayerNorm", found + x)
-
-
-def layer(weights, name, x, real):
-    """Run a layer of BERT: the norm comes after attention and after the feed-forward part."""
-    inner, output = f"{name}.attention.self", f"{name}.attention.output"
-    x = attention(weights, inner, output, x, x, real)
-    return feed(weights, f"{name}.intermediate", f"{name}.output", x)
-
-
 def summed_words(weights, name, ids):
     words = weights[f"{name}.word_embeddings.weight"][ids]
     positions = weights[f"{name}.position_embeddings.weight"][: ids.shape[1]]
@@ -141,129 +102,6 @@ def word_logits(weights, name, x):
 
 def pooled(weights, name, x):
     return mapped(weights, f"{name}.dense", x[:, 0]).tanh()
-
-
-# VisualBERT
-
-
-def visualbert_shapes(sizes=SMALL):
-    embeddings = "bert.bert.embeddings"
-    shapes = word_embedding_shapes(embeddings, sizes) | {
-        f"{embeddings}.token_type_embeddings_visual.weight": (2, sizes.width),
-        f"{embeddings}.position_embeddings_visual.weight": (sizes.positions, sizes.width),
-        **linear(f"{embeddings}.projection", sizes.width, sizes.features),
-    }
-    for number in range(sizes.n_layers):
-        shapes |= layer_shapes(f"bert.bert.encoder.layer.{number}", sizes)
-    shapes |= linear("bert.bert.pooler.dense", sizes.width, sizes.width)
-    shapes |= word_head_shapes("bert.cls.predictions", sizes)
-    return shapes | linear("bert.cls.seq_relationship", 2, sizes.width)
-
-
-def visualbert_weights(sizes=SMALL):
-    weights = random_weights(visualbert_shapes(sizes))
-    words = weights["bert.bert.embeddings.word_embeddings.weight"]
-    return weights | {"bert.cls.predictions.decoder.weight": words}
-
-
-def visualbert(weights, ids, text_real, features, image_real, sizes=SMALL):
-    """Return embeddings, last states, word logits and matching logits; regions have type 0."""
-    name = "bert.bert.embeddings"
-    regions = mapped(weights, f"{name}.projection", features)
-    regions = regions + weights[f"{name}.position_embeddings_visual.weight"][0]
-    regions = regions + weights[f"{name}.token_type_embeddings_visual.weight"][0]
-    x = torch.cat([summed_words(weights, name, ids), regions], dim=1)
-    embedded = x = normed(weights, f"{name}.LayerNorm", x)
-    real = torch.cat([text_real, image_real], dim=1)
-    for number in range(sizes.n_layers):
-        x = layer(weights, f"bert.bert.encoder.layer.{number}", x, real)
-    words = word_logits(weights, "bert.cls.predictions", x[:, : ids.shape[1]])
-    pair = pooled(weights, "bert.bert.pooler", x)
-    return embedded, x, words, mapped(weights, "bert.cls.seq_relationship", pair)
-
-
-# LXMERT
-
-
-def lxmert_shapes(sizes=SMALL):
-    encoder, width = "bert.encoder", sizes.width
-    n_language, n_cross, n_vision = sizes.streams
-    shapes = word_embedding_shapes("bert.embeddings", sizes)
-    shapes |= linear(f"{encoder}.visn_fc.visn_fc", width, sizes.features)
-    shapes |= norm(f"{encoder}.visn_fc.visn_layer_norm", width)
-    shapes |= linear(f"{encoder}.visn_fc.box_fc", width, 4)
-    shapes |= norm(f"{encoder}.visn_fc.box_layer_norm", width)
-    for number in range(n_language):
-        shapes |= layer_shapes(f"{encoder}.layer.{number}", sizes)
-    for number in range(n_cross):
-        shapes |= cross_layer_shapes(f"{encoder}.x_layers.{number}", sizes)
-    for number in range(n_vision):
-        shapes |= layer_shapes(f"{encoder}.r_layers.{number}", sizes)
-    shapes |= linear("bert.pooler.dense", width, width) | word_head_shapes("cls.predictions", sizes)
-    shapes |= linear("cls.seq_relationship", 2, width)
-    head = "obj_predict_head"
-    shapes |= linear(f"{head}.transform.dense", width, width) | norm(
-        f"{head}.transform.LayerNorm", width
-    )
-    for name, size in {"obj": 9, "attr": 6, "feat": sizes.features}.items():
-        shapes |= linear(f"{head}.decoder_dict.{name}", size, width)
-    shapes |= linear("answer_head.logit_fc.0", 2 * width, width)
-    shapes |= norm("answer_head.logit_fc.2", 2 * width)
-    return shapes | linear("answer_head.logit_fc.3", 7, 2 * width)
-
-
-def cross_layer_shapes(name, sizes):
-    both = f"{name}.visual_attention"
-    shapes = attention_shapes(f"{both}.att", f"{both}.output", sizes.width)
-    for stream in ("lang", "visn"):
-        own = f"{name}.{stream}_self_att"
-        shapes |= attention_shapes(f"{own}.self", f"{own}.output", sizes.width)
-        shapes |= feed_shapes(f"{name}.{stream}_inter", f"{name}.{stream}_output", sizes)
-    return shapes
-
-
-def lxmert_weights(sizes=SMALL):
-    weights = random_weights(lxmert_shapes(sizes))
-    return weights | {
-        "cls.predictions.decoder.weight": weights["bert.embeddings.word_embeddings.weight"]
-    }
-
-
-def lxmert(weights, ids, text_real, features, boxes, image_real, sizes=SMALL):
-    """Return language states, vision states, word logits and matching logits."""
-    n_language, n_cross, n_vision = sizes.streams
-    text = normed(
-        weights, "bert.embeddings.LayerNorm", summed_words(weights, "bert.embeddings", ids)
-    )
-    name = "bert.encoder.visn_fc"
-    seen = normed(weights, f"{name}.visn_layer_norm", mapped(weights, f"{name}.visn_fc", features))
-    placed = normed(weights, f"{name}.box_layer_norm", mapped(weights, f"{name}.box_fc", boxes))
-    image = (seen + placed) / 2
-    for number in range(n_language):
-        text = layer(weights, f"bert.encoder.layer.{number}", text, text_real)
-    for number in range(n_vision):
-        image = layer(weights, f"bert.encoder.r_layers.{number}", image, image_real)
-    for number in range(n_cross):
-        name = f"bert.encoder.x_layers.{number}"
-        text, image = cross_layer(weights, name, text, text_real, image, image_real)
-    words = word_logits(weights, "cls.predictions", text)
-    match = mapped(weights, "cls.seq_relationship", pooled(weights, "bert.pooler", text))
-    return text, image, words, match
-
-
-def cross_layer(weights, name, text, text_real, image, image_real):
-    both = (f"{name}.visual_attention.att", f"{name}.visual_attention.output")
-    new_text = attention(weights, *both, text, image, image_real)
-    new_image = attention(weights, *both, image, text, text_real)
-    found = []
-    for stream, x, real in (("lang", new_text, text_real), ("visn", new_image, image_real)):
-        own = f"{name}.{stream}_self_att"
-        x = attention(weights, f"{own}.self", f"{own}.output", x, x, real)
-        found.append(feed(weights, f"{name}.{stream}_inter", f"{name}.{stream}_output", x))
-    return found
-
-
-# ViLT
 
 
 def vilt_shapes(sizes=SMALL):

@@ -28,7 +28,7 @@ from nbclient import NotebookClient
 from support import repositories
 from support.hub import serving
 
-from biaslib.models.downloads import BY_HAND
+from biaslib.checkpoints.downloads import BY_HAND
 
 TESTS = Path(__file__).parents[1]
 NOTEBOOKS = TESTS.parent / "notebooks"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from biaslib.models import region_files
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures import region_files
+from biaslib.pictures.regions import RegionFeatures
 
 REGIONS = 5
 

@@ -7,8 +7,8 @@ from PIL import Image
 
 import plantedworld
 from biaslib import stimuli
-from biaslib.models import region_files
-from biaslib.models.regions import RegionFeatures
+from biaslib.pictures import region_files
+from biaslib.pictures.regions import RegionFeatures
 
 REGIONS, WIDTH = 3, 2048
 

@@ -20,10 +20,10 @@ from support.official import save_official
 from support.small_models import random_parameters
 
 from biaslib import stimuli
+from biaslib.checkpoints.downloads import BY_HAND
 from biaslib.models import REGISTRY
-from biaslib.models.downloads import BY_HAND
 from biaslib.models.networks import albef, vilbert, vl_bert
-from biaslib.models.networks.faster_rcnn import FasterRcnn, FasterRcnnConfig
+from biaslib.pictures.faster_rcnn import FasterRcnn, FasterRcnnConfig
 
 SIDE = 32
 """Width and height of the tiny models' pictures."""

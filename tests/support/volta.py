@@ -16,9 +16,9 @@ import re
 import torch
 from support import originals
 
-from biaslib.models._checkpoints import unwrapped
-from biaslib.models._networks import read_official
+from biaslib.checkpoints.weights import unwrapped
 from biaslib.models.networks.vilbert import VilbertNetwork
+from biaslib.models.reading import read_official
 
 
 def load_official(weights, config):

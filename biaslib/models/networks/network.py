@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers.models.bert import modeling_bert as bert
 
-from biaslib.models.errors import CheckpointError
+from biaslib.errors import CheckpointError
 
 __all__ = ["HEAD", "Network", "RegionHead", "additive_mask"]
 

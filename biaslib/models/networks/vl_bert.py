@@ -214,7 +214,7 @@ def coordinate_embedding(
     True
     """
     low, high = boxes[..., :2], boxes[..., 2:]
-    sizes: ClassVar = sizes[:, None].to(boxes.dtype)
+    sizes = sizes[:, None].to(boxes.dtype)
     values = 100 * torch.cat([(low + high) / 2 / sizes, (high - low) / sizes], dim=-1)
     waves = torch.arange(n_waves, dtype=values.dtype, device=values.device) / n_waves
     angles = values[..., None] / 1000**waves

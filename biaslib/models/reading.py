@@ -1,0 +1,255 @@
+"""Networks and tokenizers from folders on this disk."""
+
+import contextlib
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from tokenizers import normalizers
+
+from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints.files import LOCAL, read_json, revision_of, weight_files
+from biaslib.checkpoints.weights import (
+    numbers_in,
+    read_weights,
+    require_complete,
+    require_finite,
+)
+from biaslib.errors import CheckpointError, refusal
+from biaslib.models.networks.network import Network
+
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
+"""Files that hold a tokenizer's whole vocabulary."""
+OF_BERT = "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased"
+
+
+class Loaded(NamedTuple):
+    """A network, its fast tokenizer, and what names the weights."""
+
+    network: torch.nn.Module
+    tokenizer: Any
+    revision: str
+
+
+def read_network(
+    network: Any,
+    folder: Path,
+    name: str,
+    optional: Iterable[str] = (),
+    ignored: Iterable[str] = ("*.position_ids",),
+    numbers: torch.dtype = torch.float32,
+    **changes: Any,
+) -> tuple[transformers.PreTrainedModel, set[str]]:
+    """Load a network's weights, and say which of the optional ones were not there.
+
+    Parameters
+    ----------
+    network
+        A class of transformers, or one that is made from such a class.
+    folder
+        With weights and configuration.
+    name
+        The model that was asked for, for errors.
+    optional, ignored
+        Patterns, as of a shell, of weights that may be missing, and of weights in the file that
+        nothing reads.
+    numbers
+        What the weights are kept as.
+    **changes
+        Settings of the configuration to replace.
+
+    Returns
+    -------
+    tuple
+        The network and the names of the missing weights.
+
+    Raises
+    ------
+    CheckpointError
+        If other weights are missing or left over, or there is no folder but one file.
+    """
+    if folder.is_file():
+        needed = "a folder with config.json, weights and tokenizer, as transformers saves them"
+        raise refusal(folder, f"is one file, and {name!r} is loaded from {needed}")
+    kind = getattr(network, "config_class", None) or transformers.AutoConfig
+    config = kind.from_pretrained(folder, **LOCAL, **changes)
+    _require_weights_for(network, config, folder)
+    how = {"config": config, "dtype": numbers, **LOCAL}
+    model, missing = _complete(network, folder, name, how, optional, ignored)
+    require_finite(model, folder, missing)
+    return model, missing
+
+
+def _require_weights_for(network: Any, config: Any, folder: Path) -> None:
+    """Refuse a network of far more numbers than its weights, before memory is taken for them.
+
+    A head that the file lacks is smaller than what it holds. Weights of another shape are named
+    when they are read.
+    """
+    try:
+        with torch.device("meta"), quiet():
+            built = getattr(network, "from_config", network)(copy.deepcopy(config))
+    except Exception:  # the reading that follows builds it too, and says what is wrong
+        return
+    needed = sum(parameter.numel() for parameter in built.parameters())
+    held = numbers_in(weight_files(folder))
+    if 0 < 2 * held < needed:
+        problem = f"asks for a network of {needed:,} numbers, and its weights are {held:,}"
+        raise refusal(folder / "config.json", f"{problem}: download it again, or correct it")
+
+
+def _complete(
+    network: Any,
+    folder: Path | None,
+    name: str,
+    how: dict[str, Any],
+    optional: Iterable[str] = (),
+    ignored: Iterable[str] = (),
+) -> tuple[Any, set[str]]:
+    """Return a network with all of its weights, and the names of the optional ones it lacks."""
+    how |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    with quiet():
+        model, info = network.from_pretrained(folder, **how)
+    require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
+    return model, set(info["missing_keys"])
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers from reporting weights, which the caller checks."""
+    transformers.utils.logging.disable_progress_bar()
+    before = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.utils.logging.set_verbosity(before)
+
+
+def read_tokenizer(path: Path, of_bert: bool = False):
+    """Return the fast tokenizer of a folder, which pads texts behind their last token.
+
+    Networks that number their positions from the first token on would read other texts otherwise.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    of_bert
+        Whether the model reads BERT's word pieces. Files that name no class are then read as
+        BERT's, as those of google-bert/bert-base-uncased are: transformers would go by the
+        network's ``config.json``, and makes of unknown networks a tokenizer without a mask.
+
+    Raises
+    ------
+    CheckpointError
+        If there is none, or a model of BERT's word pieces gets one that cannot pad, mask or tell
+        what it does not know.
+    """
+    require_tokenizer(path)
+    if not of_bert:
+        return transformers.AutoTokenizer.from_pretrained(
+            path, use_fast=True, padding_side="right", **LOCAL
+        )
+    named = read_json(path / "tokenizer_config.json", default={}).get("tokenizer_class")
+    kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
+    tokenizer = kind.from_pretrained(path, **LOCAL)
+    tokens = ("pad", "mask", "unk")
+    if missing := [each for each in tokens if getattr(tokenizer, f"{each}_token") is None]:
+        what = f"has a {named or kind.__name__} without a token for {', '.join(missing)}"
+        raise refusal(path, f"{what}; put {OF_BERT} there")
+    return tokenizer
+
+
+def read_network_and_tokenizer(
+    network: type[transformers.PreTrainedModel],
+    entry: Entry,
+    path: Path,
+    optional: Iterable[str] = (),
+) -> Loaded:
+    """Load what an adapter of BERT's word pieces needs.
+
+    Parameters
+    ----------
+    network
+        A class of transformers, or of :mod:`biaslib.models.networks`.
+    entry
+        Of the registry.
+    path
+        A folder with weights, configuration and tokenizer; for networks written here also a file
+        of the authors, with a tokenizer beside it.
+    optional
+        Patterns, as of a shell, of weights that may be missing.
+
+    Raises
+    ------
+    CheckpointError
+        If weights are missing or left over, or there is no tokenizer.
+    """
+    if path.is_file() and issubclass(network, Network):
+        folder = require_tokenizer(path)
+        model = read_official(network, read_weights(path), entry.name)
+        require_finite(model, path)
+    else:
+        folder = path
+        model, _ = read_network(network, path, entry.name, optional)
+    with quiet():
+        tokenizer = read_tokenizer(folder, of_bert=True)
+    return Loaded(model, tokenizer, revision_of(path))
+
+
+def require_tokenizer(path: Path) -> Path:
+    """Return the folder of a checkpoint, which for a file is the one that it lies in.
+
+    Raises
+    ------
+    CheckpointError
+        If there is no tokenizer in it.
+    """
+    folder = path if path.is_dir() else path.parent
+    of_bytes = (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
+    if of_bytes or any(file != path for name in VOCABULARIES for file in folder.glob(name)):
+        return folder
+    fix = "save that of the model beside the weights (tokenizer.save_pretrained)"
+    if path.is_file():
+        fix = f"files of the authors bring none: put {OF_BERT} there"
+    raise CheckpointError(f"there is no tokenizer in {folder}, or not all: {fix}", path=folder)
+
+
+def lowered(tokenizer: Any) -> None:
+    """Make a fast tokenizer read texts in lower case."""
+    before = tokenizer.backend_tokenizer.normalizer
+    steps = [normalizers.Lowercase(), *([before] if before else [])]
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(steps)
+
+
+def read_official(
+    network: type[Network],
+    tensors: Mapping[str, torch.Tensor],
+    name: str,
+    config: transformers.PreTrainedConfig | None = None,
+) -> Network:
+    """Return a network with the tensors of an official file, in float32 and evaluation mode.
+
+    Parameters
+    ----------
+    network
+        Its class.
+    tensors
+        By the names that the file has for them.
+    name
+        The model that was asked for, for errors.
+    config
+        Its sizes; by default what the tensors tell.
+
+    Raises
+    ------
+    CheckpointError
+        If tensors are missing, left over or of another shape; the message names them.
+    """
+    state = network.named(tensors)
+    how = {"config": config or network.config_of(state), "dtype": torch.float32}
+    return _complete(network, None, name, how | {"state_dict": state})[0]

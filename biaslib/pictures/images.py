@@ -1,0 +1,603 @@
+"""Pictures as every model takes them: files, images, arrays, or a collection of another kind."""
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import os
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import pandas
+from PIL import Image, ImageOps
+
+from biaslib.errors import InputError
+from biaslib.runtime import file_sha256, progress
+
+if TYPE_CHECKING:
+    from biaslib.pictures.regions import RegionFeatures, SharedRegions
+
+__all__ = [
+    "ImageError",
+    "Pictures",
+    "WithRegions",
+    "check_images",
+    "loaded",
+    "open_image",
+    "opened",
+    "pictures",
+    "prefetched",
+    "reader_id",
+    "with_shared_regions",
+]
+
+CHUNK = 16
+"""Pictures that are drawn, or handed to a worker, at a time."""
+
+FEW = 256
+"""Up to so many pictures, starting workers takes longer than they save."""
+
+MOST_WORKERS = 16
+"""Worker processes beyond which a card has long waited for something else."""
+
+FORKS = sys.platform == "linux"
+"""Whether workers are forked, which starts them fast and asks nothing of the calling script."""
+
+SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+ALPHA = ("LA", "PA", "RGBA")
+OPAQUE = ("1", "L", "P", "RGB", "RGBX", "CMYK", "YCbCr", "HSV")
+"""Pillow's names of the kinds of pixels that are understood, with :data:`SIXTEEN_BITS`."""
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
+"""What pictures come in, whatever a file is called; Pillow decodes each of them by itself.
+
+Left to choose, it takes a ``.jpg`` for what its first bytes say, and starts Ghostscript on EPS.
+"""
+
+
+class ImageError(InputError):
+    """An image that cannot be used; the message names it and says what to do."""
+
+
+def open_image(path: str | os.PathLike) -> Image.Image:
+    """Open an image file as a person sees it: upright, in RGB, the first frame of an animation.
+
+    Transparent parts are white. Sixteen-bit grey is scaled to eight bits. Colours are converted
+    without regard to a colour profile.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    PIL.Image.Image
+        Mode RGB, decoded.
+
+    Raises
+    ------
+    ImageError
+        If the file is missing, a folder, empty, in none of :data:`FORMATS`, truncated, has pixels
+        of another kind than grey, palette, RGB, CMYK, YCbCr and HSV, or more pixels than Pillow
+        opens; the message names it.
+
+    Examples
+    --------
+    >>> open_image("missing.jpg")
+    Traceback (most recent call last):
+    biaslib.pictures.images.ImageError: missing.jpg is not there; check the path
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ImageError(f"{path} is not there; check the path", path=path)
+    if path.is_dir():
+        raise ImageError(
+            f"{path} is a folder; pass its files, as sorted(folder.glob('*.jpg'))", path=path
+        )
+    if path.stat().st_size == 0:
+        raise ImageError(f"{path} is empty (0 bytes); download or copy it again", path=path)
+    with _naming(str(path), path=path), opened(path) as image:
+        return _as_seen(image)
+
+
+def opened(source: str | os.PathLike | IO[bytes]) -> Image.Image:
+    """Return Pillow's image of a file in one of :data:`FORMATS`, which is decoded when it is used.
+
+    Raises
+    ------
+    PIL.UnidentifiedImageError
+        If it is in none of them.
+    """
+    Image.init()
+    return Image.open(source, formats=[each for each in FORMATS if each in Image.OPEN])
+
+
+@contextlib.contextmanager
+def _naming(name: str, **where: Any) -> Iterator[None]:
+    """Turn whatever goes wrong with an image into an ImageError with its name."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's decoders raise errors of many kinds on bad bytes.
+        raise ImageError(f"{name} {_problem(error)}", **where) from error
+
+
+def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
+    """Open every file once and return those that cannot be used, all at once.
+
+    Parameters
+    ----------
+    paths
+        Image files.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a problem: *row* (its number in ``paths``), *path*, *problem*; no rows if all is
+        well.
+
+    Examples
+    --------
+    >>> check_images(["missing.jpg"])["problem"].tolist()
+    ['missing.jpg is not there; check the path']
+    """
+    paths = [Path(path) for path in paths]
+    rows = np.arange(len(paths))
+    chunks = prefetched(ImageList(paths), _nothing, _chunks(rows), collate=None)
+    outcomes = itertools.chain.from_iterable(chunks)
+    problems = [
+        {"row": row, "path": str(paths[row]), "problem": str(outcome)}
+        for row, outcome in enumerate(progress(outcomes, "images", len(paths)))
+        if isinstance(outcome, ImageError)
+    ]
+    return pandas.DataFrame(problems, columns=["row", "path", "problem"])
+
+
+class Pictures(ABC):
+    """A lazy sequence of pictures: ``len(pictures)``, and ``pictures[i]`` as uint8 (h, w, 3).
+
+    Made by :func:`pictures`.
+    """
+
+    source = ""
+    """What made of the pictures what a model reads, if not the model itself, for a store."""
+
+    has_regions = False
+    """Whether the pictures know their regions, and need no detector."""
+
+    @functools.cached_property
+    def shared_regions(self) -> dict[str, "RegionFeatures"]:
+        """Regions of all pictures, by what found them: see :func:`with_shared_regions`."""
+        return {}
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many pictures there are."""
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[row] for row in range(len(self)))
+
+    @abstractmethod
+    def __getitem__(self, row: int) -> np.ndarray:
+        """Return one picture, uint8 (h, w, 3)."""
+
+    @abstractmethod
+    def part(self, rows: Sequence[int]) -> "Pictures":
+        """Return the pictures of some rows."""
+
+    def regions(self) -> "RegionFeatures | SharedRegions":
+        """Return the regions of all pictures, if :attr:`has_regions`."""
+        raise ValueError(f"the regions of {type(self).__name__} are not known: use a detector")
+
+    def name(self, row: int) -> str:
+        """Return what an error calls a picture."""
+        return f"picture {row}"
+
+    @functools.cached_property
+    def ids(self) -> list[str]:
+        """What each picture is called in a store: 64 hexadecimal digits that its content gives.
+
+        The SHA-256 of a file's bytes, else of the pixels. Reading a file to hash it costs little
+        beside decoding it and running a model; its path, size and date would cost less, and would
+        take another picture for the same, or the same for another, when files are moved or
+        written anew. Within a process a file is hashed once, unless its size or date changes.
+        """
+        chunks = _chunks(range(len(self)))
+        return [_pixels_hash(picture) for rows in chunks for picture in self.part(rows)]
+
+
+@functools.singledispatch
+def pictures(images: Any) -> Pictures:
+    """Return images of any kind as a lazy sequence of RGB pictures.
+
+    A package with pictures of another kind registers what makes a collection of them:
+    ``pictures.register(its_type, its_collection)``.
+
+    Parameters
+    ----------
+    images
+        :class:`Pictures`; a uint8 array (n, h, w, 3); or a sequence of paths, PIL images and uint8
+        arrays (h, w, 3).
+
+    Raises
+    ------
+    TypeError
+        If it is a single image, or an item is none of these; the message names its number.
+    ValueError
+        If an array has another shape, or numbers that are not uint8.
+
+    Examples
+    --------
+    >>> pictures([np.zeros((4, 6, 3), np.uint8), Image.new("L", (2, 2), 255)])[1].tolist()
+    [[[255, 255, 255], [255, 255, 255]], [[255, 255, 255], [255, 255, 255]]]
+    """
+    if isinstance(images, Pictures):
+        return images
+    if isinstance(images, str | os.PathLike | Image.Image):
+        raise TypeError("images is a single image; pass a list with it: [image]")
+    if isinstance(images, np.ndarray) and images.dtype != object and images.ndim != 4:
+        raise ValueError(f"an array of images has the shape (n, h, w, 3), not {images.shape}")
+    if not hasattr(images, "__iter__") or hasattr(images, "columns"):
+        raise TypeError(
+            f"images has the type {type(images).__name__}; pass paths, PIL images or uint8 arrays; "
+            'of a table of files its column of paths, as images=table["path"]'
+        )
+    items = list(images)
+    for row, item in enumerate(items):
+        _check_item(row, item)
+    return ImageList(items)
+
+
+class ImageList(Pictures):
+    """Paths, PIL images and arrays, in any mixture; files are opened when they are asked for."""
+
+    def __init__(self, items: list, numbers: Sequence[int] | None = None) -> None:
+        self.items = items
+        self.numbers = range(len(items)) if numbers is None else numbers
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        item = self.items[row]
+        if isinstance(item, np.ndarray):
+            return item
+        if _is_path(item):
+            return np.array(open_image(item))
+        with _naming(self.name(row), row=self.numbers[row]):
+            return np.array(_as_seen(item))
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        return ImageList([self.items[row] for row in rows], [self.numbers[row] for row in rows])
+
+    def name(self, row: int) -> str:
+        item = self.items[row]
+        return str(item) if _is_path(item) else f"image {self.numbers[row]} of the list"
+
+    @functools.cached_property
+    def ids(self) -> list[str]:
+        return [
+            _file_hash(item) if _is_path(item) else _pixels_hash(self[row])
+            for row, item in enumerate(self.items)
+        ]
+
+
+class WithRegions(Pictures):
+    """Pictures whose regions are known: from a file, or found before.
+
+    Parameters
+    ----------
+    images
+        In any form of the package's.
+    read
+        Takes the places of n pictures, and returns their regions.
+    source
+        Whose the regions are, and where they come from.
+    """
+
+    has_regions = True
+
+    def __init__(
+        self,
+        images: Any,
+        read: Callable[[Sequence[int]], "RegionFeatures | SharedRegions"],
+        source: str,
+    ) -> None:
+        self.whole, self.read, self.source = pictures(images), read, source
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return self.whole[row]
+
+    def part(self, rows: Sequence[int]) -> "WithRegions":
+        """Return the pictures of some rows."""
+        rows = list(rows)
+        return WithRegions(
+            self.whole.part(rows), lambda which: self.read([rows[at] for at in which]), self.source
+        )
+
+    def name(self, row: int) -> str:
+        """Return what an error calls a picture."""
+        return self.whole.name(row)
+
+    @property
+    def ids(self) -> list[str]:
+        """What each picture is called in a store."""
+        return self.whole.ids
+
+    def regions(self) -> "RegionFeatures | SharedRegions":
+        """Return the regions of all pictures."""
+        return self.read(range(len(self)))
+
+
+def with_shared_regions(model: Any, images: Any) -> Pictures:
+    """Return pictures whose regions, if a model reads those, are found once for all their parts.
+
+    They are kept with the pictures: another model that reads the same ones finds them there.
+
+    Parameters
+    ----------
+    model
+        Any; one that reads regions has ``regions_of``.
+    images
+        In any form of the package's.
+    """
+    whole = pictures(images)
+    if not hasattr(model, "regions_of") or isinstance(whole, WithRegions):
+        return whole
+    source = reader_id(model, whole)
+
+    def read(rows: Sequence[int]) -> "SharedRegions":
+        from biaslib.pictures.regions import SharedRegions
+
+        if source not in whole.shared_regions:
+            whole.shared_regions[source] = model.regions_of(whole)
+        return SharedRegions(whole.shared_regions[source], np.asarray(rows))
+
+    return WithRegions(whole, read, source)
+
+
+def reader_id(model: Any, images: Pictures) -> str:
+    """Return what stands between pictures and a model: what drew them, or the model's detector."""
+    if images.has_regions or not hasattr(model, "regions_of"):
+        return images.source
+    return f"{images.source}regions of {model.detector.revision}"
+
+
+def loaded(
+    pictures: Pictures,
+    prepare: Callable[[np.ndarray], Any],
+    rows: Sequence[int],
+    n_workers: int | None = None,
+    few: int = FEW,
+    chunk: int = CHUNK,
+) -> Iterator[Any]:
+    """Yield prepared pictures in the order of ``rows``, made by worker processes ahead of time.
+
+    Parameters
+    ----------
+    pictures, prepare, n_workers, few
+        As of :func:`prefetched`, with its errors.
+    rows
+        The numbers of the pictures wanted.
+    chunk
+        Pictures handed to a worker at a time.
+
+    Examples
+    --------
+    >>> two = pictures(np.zeros((2, 4, 6, 3), np.uint8))
+    >>> [each.shape for each in loaded(two, np.transpose, rows=[1, 0])]
+    [(3, 6, 4), (3, 6, 4)]
+    """
+    for batch in prefetched(pictures, prepare, _chunks(rows, chunk), list, n_workers, few):
+        yield from batch
+
+
+def prefetched(
+    pictures: Pictures,
+    prepare: Callable[[np.ndarray], Any],
+    batches: Sequence[Sequence[int]],
+    collate: Callable[[list], Any] | None = list,
+    n_workers: int | None = None,
+    few: int = FEW,
+) -> Iterator[Any]:
+    """Yield batches of prepared pictures, made by worker processes ahead of time.
+
+    Parameters
+    ----------
+    pictures
+        As :func:`pictures` returns them.
+    prepare
+        Picture, uint8 (h, w, 3) -> what the model takes of it. Where processes are spawned and not
+        forked, it must be picklable: a function of a module, or an object.
+    batches
+        The numbers of the pictures of each batch; each worker has two batches under way.
+    collate
+        What is made of the n prepared pictures of a batch. ``None`` leaves them as they are, with
+        an :class:`ImageError` in place of each that cannot be opened or prepared.
+    n_workers
+        Worker processes, no more than there are cores. None: one less than cores, up to 16; and
+        none for ``few`` pictures or fewer, on a single core, or where processes are not forked
+        (macOS, Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
+    few
+        Up to so many pictures, starting workers takes longer than they save.
+
+    Raises
+    ------
+    ImageError
+        If a picture cannot be opened or prepared, in a worker or not; the message names it.
+
+    Examples
+    --------
+    >>> three = pictures(np.zeros((3, 4, 6, 3), np.uint8))
+    >>> [batch.shape for batch in prefetched(three, np.transpose, [[2, 0], [1]], np.stack)]
+    [(2, 3, 6, 4), (1, 3, 6, 4)]
+    """
+    dataset = _Dataset(pictures, prepare, batches, collate)
+    n_workers = min(_workers(n_workers, sum(map(len, batches)), few), len(dataset))
+    in_turn = (dataset[index] for index in range(len(dataset)))
+    for batch in _by_workers(dataset, n_workers) if n_workers else in_turn:
+        if isinstance(batch, ImageError):
+            raise batch
+        yield batch
+
+
+def _by_workers(dataset: "_Dataset", n_workers: int) -> Iterator[Any]:
+    import torch
+    from torch.utils.data import DataLoader
+
+    with warnings.catch_warnings():
+        # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
+        # use Pillow and NumPy, and PyTorch with a single thread.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        running = iter(
+            DataLoader(
+                dataset,
+                batch_size=None,
+                collate_fn=_same,
+                num_workers=n_workers,
+                multiprocessing_context="fork" if FORKS else None,
+                pin_memory=torch.cuda.is_available(),
+            )
+        )
+    yield from running
+
+
+class _Dataset:
+    """The data set of a DataLoader: item i is the i-th batch, prepared and collated.
+
+    A picture that fails is returned as its error, so that its message arrives as it was written.
+    """
+
+    def __init__(
+        self, pictures: Pictures, prepare: Callable, batches: Sequence, collate: Callable | None
+    ) -> None:
+        self.pictures, self.prepare, self.batches = pictures, prepare, batches
+        self.collate = collate
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> Any:
+        outcomes = []
+        for rows in _chunks(self.batches[index]):
+            part = self.pictures.part(rows)
+            outcomes += [self._outcome(part, place, row) for place, row in enumerate(rows)]
+        errors = [outcome for outcome in outcomes if isinstance(outcome, ImageError)]
+        if self.collate is None:
+            return outcomes
+        return errors[0] if errors else self.collate(outcomes)
+
+    def _outcome(self, part: Pictures, place: int, row: int) -> Any:
+        try:
+            picture = part[place]
+        except ImageError as error:
+            return error
+        try:
+            return self.prepare(picture)
+        except (ValueError, TypeError, ZeroDivisionError) as error:
+            problem = f"{self.pictures.name(row)}, shape {picture.shape}, could not be prepared"
+            return ImageError(f"{problem}: {type(error).__name__}: {error}")
+
+
+def _workers(n_workers: int | None, n_pictures: int, few: int) -> int:
+    known = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    if n_workers is None:
+        n_workers = min(cores - 1, MOST_WORKERS) if FORKS and n_pictures > few else 0
+    return min(n_workers, cores)
+
+
+def _chunks(rows: Sequence[int], size: int = CHUNK) -> list[Sequence[int]]:
+    return [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def _same(batch: Any) -> Any:
+    return batch
+
+
+def _as_seen(image: Image.Image) -> Image.Image:
+    """Return an image in RGB, upright, over white."""
+    if image.mode not in (*SIXTEEN_BITS, *ALPHA, *OPAQUE):
+        raise _UnknownPixelsError(f"has pixels of the kind {image.mode!r}")
+    if image.mode in SIXTEEN_BITS:
+        image = _eight_bits(image)
+    image = ImageOps.exif_transpose(image)
+    if image.mode in ALPHA or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert("RGB")
+
+
+class _UnknownPixelsError(ValueError):
+    """Pixels whose colours cannot be told."""
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Return 16-bit grey as 8-bit grey, which Pillow would cut off at 255."""
+    values = np.asarray(image)
+    if values.min() < 0 or values.max() > 65535:
+        raise _UnknownPixelsError("has 32-bit pixels, whose range is unknown")
+    grey = Image.fromarray((values / 257).round().astype(np.uint8))
+    grey.info = {"exif": image.info["exif"]} if "exif" in image.info else {}
+    return grey
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, PermissionError):
+        return "may not be read; make it readable"
+    if isinstance(error, Image.UnidentifiedImageError):
+        formats = ", ".join(FORMATS)
+        return f"is not an image that Pillow reads as {formats}; remove it or save it as PNG"
+    if isinstance(error, _UnknownPixelsError):
+        return f"{error}; save it in RGB with 8 bits a channel"
+    return f"cannot be decoded ({error}); download or copy it again, or save it smaller"
+
+
+def _check_item(row: int, item: Any) -> None:
+    if isinstance(item, np.ndarray):
+        if item.ndim != 3 or item.shape[2] != 3 or 0 in item.shape:
+            raise ValueError(f"image {row} has the shape {item.shape}, not (height, width, 3)")
+        if item.dtype != np.uint8:
+            raise ValueError(f"image {row} holds {item.dtype}; convert it to uint8, 0 to 255")
+    elif not (_is_path(item) or isinstance(item, Image.Image)):
+        raise TypeError(
+            f"image {row} has the type {type(item).__name__}; pass a path, a PIL image or a uint8 "
+            "array"
+        )
+
+
+def _is_path(item: Any) -> bool:
+    return isinstance(item, str | os.PathLike)
+
+
+def _nothing(picture: np.ndarray) -> None:
+    return None
+
+
+def _file_hash(path: str | os.PathLike) -> str:
+    path = Path(path)
+    if not path.is_file() or path.stat().st_size == 0:
+        open_image(path)  # raises the error that says what is wrong
+    status = path.stat()
+    return _hash_as_of(path.resolve(), status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _hash_as_of(path: Path, size: int, changed: int) -> str:
+    return file_sha256(path)
+
+
+def _pixels_hash(picture: np.ndarray) -> str:
+    digest = hashlib.sha256(repr(picture.shape).encode())
+    digest.update(np.ascontiguousarray(picture))
+    return digest.hexdigest()

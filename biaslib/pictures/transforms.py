@@ -1,0 +1,261 @@
+"""Pictures on their way into a network: resized by workers, normalised on the device."""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import transformers
+from torch.utils.data import get_worker_info
+
+from biaslib.checkpoints.files import LOCAL
+from biaslib.pictures.images import FEW, Pictures, prefetched
+from biaslib.runtime.batches import says_no_memory
+
+__all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
+
+PIXELS, SIZES = "pixel_values", "sizes"
+IN_FLIGHT = 64
+"""Batches that shared memory must have room for before a worker passes a tensor through it."""
+
+SAME = 1e-6
+"""How far apart numbers near 1 may be in the two ways to normalise a picture."""
+
+
+@dataclass(frozen=True)
+class ImageTransform:
+    """What a checkpoint's image processor does, in two steps.
+
+    Parameters
+    ----------
+    resize
+        Picture, uint8 (h, w, 3) -> arrays by name; ``pixel_values`` are uint8 (3, height, width),
+        or float32 of any shape where the processor does not resize before it normalises.
+    scale, shift
+        Of each colour, (3,): what the uint8 numbers are multiplied by, and what is then added, on
+        the device; ``None`` for numbers that are normalised already.
+    """
+
+    resize: Callable[[np.ndarray], dict[str, np.ndarray]]
+    scale: tuple[float, ...] | None = None
+    shift: tuple[float, ...] | None = None
+
+    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
+        """Return a picture resized."""
+        return self.resize(picture)
+
+    def normalised(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return a batch with its pixels as the network takes them, zero beside a picture."""
+        if self.scale is None:
+            return inputs
+        pixels = inputs[PIXELS]
+        scale, shift = (
+            torch.tensor(numbers)[:, None, None].to(pixels.device, non_blocking=True)
+            for numbers in (self.scale, self.shift)
+        )
+        pixels = pixels.float().mul_(scale).add_(shift)
+        if SIZES in inputs:
+            sizes = torch.as_tensor(inputs[SIZES]).to(pixels.device, non_blocking=True)
+            height, width = sizes.T[..., None]
+            rows, columns = (torch.arange(n, device=pixels.device) for n in pixels.shape[-2:])
+            inside = (rows < height)[:, None, :, None] & (columns < width)[:, None, None]
+            pixels.masked_fill_(~inside, 0)
+        return inputs | {PIXELS: pixels}
+
+
+class ImageBatch(NamedTuple):
+    """What a network takes of some images: their numbers (n,), and tensors of n rows by name.
+
+    ``sizes`` of pictures are an array: what is made of them is decided before the device is asked.
+    What found no memory on the ``device`` follows there in parts. ``transform`` normalises.
+    """
+
+    images: np.ndarray
+    inputs: dict[str, Any]
+    device: str = "cpu"
+    transform: ImageTransform | None = None
+
+    @classmethod
+    def sent(cls, images: np.ndarray, inputs: dict[str, Any], device: str, *last: Any):
+        """Return a batch of which all that finds memory is on its way to a device."""
+        there = dict(inputs)
+        for name, tensor in inputs.items():
+            if torch.is_tensor(tensor):
+                try:
+                    there[name] = tensor.to(device, non_blocking=True)
+                except RuntimeError as error:
+                    if not says_no_memory(error):
+                        raise
+        return cls(images, there, device, *last)
+
+    def of(self, images: Sequence[int]) -> dict[str, Any]:
+        """Return the rows of some images on the device, normalised."""
+        place = {image: row for row, image in enumerate(self.images.tolist())}
+        rows = selected(self.inputs, [place[image] for image in images], len(self.images))
+        rows = {
+            name: values.to(self.device, non_blocking=True) if torch.is_tensor(values) else values
+            for name, values in rows.items()
+        }
+        return rows if self.transform is None else self.transform.normalised(rows)
+
+
+def different(images: np.ndarray) -> np.ndarray:
+    """Return each number once, in the order in which they come.
+
+    Examples
+    --------
+    >>> different(np.array([7, 2, 7])).tolist()
+    [7, 2]
+    """
+    return np.array(list(dict.fromkeys(images.tolist())))
+
+
+def selected(inputs: dict[str, Any], rows: Sequence[int], n: int) -> dict[str, Any]:
+    """Return some rows of tensors or arrays of n rows, gathered on the device of each.
+
+    Examples
+    --------
+    >>> selected({"a": torch.tensor([5, 6])}, [1, 1, 0], 2)
+    {'a': tensor([6, 6, 5])}
+    """
+    if list(rows) == list(range(n)):
+        return inputs
+    index = torch.as_tensor(rows)
+    return {
+        name: values[rows]
+        if isinstance(values, np.ndarray)
+        else values[index.to(values.device, non_blocking=True)]
+        for name, values in inputs.items()
+    }
+
+
+def image_batches(
+    images: Pictures,
+    transform: ImageTransform,
+    planned: Sequence[np.ndarray],
+    device: str,
+    few: int = FEW,
+) -> Iterator[ImageBatch]:
+    """Yield what a network takes of each batch of images, each image of a batch once.
+
+    Workers resize and collate; the next batch is copied to the device before one is handed out.
+
+    Parameters
+    ----------
+    images, transform
+        The pictures and what is done to each.
+    planned
+        The numbers of the images of each batch, which may repeat.
+    device
+        Where the network runs.
+    few
+        Up to so many pictures, no workers start.
+
+    Raises
+    ------
+    ImageError
+        If a picture cannot be opened or resized; the message names it.
+    """
+    numbers = [different(batch) for batch in planned]
+    ready = None
+    batches = prefetched(images, transform, numbers, collated, few=few)
+    for rows, batch in zip(numbers, batches, strict=True):
+        inputs = {
+            name: values if name == SIZES else torch.as_tensor(values)
+            for name, values in batch.items()
+        }
+        following = ImageBatch.sent(rows, inputs, device, transform)
+        if ready is not None:
+            yield ready
+        ready = following
+    if ready is not None:
+        yield ready
+
+
+def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
+    """Return n resized pictures as one tensor or array a name.
+
+    Smaller pictures lie at the upper left with zeros around; ``sizes`` (n, 2) are then the height
+    and the width of each. Tensors leave a worker through shared memory, of which containers may
+    have little; arrays through a pipe.
+
+    Examples
+    --------
+    >>> wide, tall = (np.ones(shape, np.uint8) for shape in ((3, 1, 2), (3, 2, 1)))
+    >>> batch = collated([{"pixel_values": wide}, {"pixel_values": tall}])
+    >>> batch["pixel_values"][:, 0].tolist(), batch["sizes"].tolist()
+    ([[[1, 1], [0, 0]], [[1, 0], [1, 0]]], [[1, 2], [2, 1]])
+    """
+    batch = {name: [each[name] for each in resized] for name in resized[0]}
+    shapes = np.array([pixels.shape for pixels in batch[PIXELS]])
+    if (shapes != shapes[0]).any():
+        padded = np.zeros((len(shapes), *shapes.max(axis=0)), batch[PIXELS][0].dtype)
+        for row, pixels in zip(padded, batch[PIXELS], strict=True):
+            row[:, : pixels.shape[1], : pixels.shape[2]] = pixels
+        batch |= {PIXELS: padded, SIZES: shapes[:, 1:]}
+    arrays = {name: np.ascontiguousarray(np.stack(each)) for name, each in batch.items()}
+    if get_worker_info() and not _has_room(sum(each.nbytes for each in arrays.values())):
+        return arrays
+    return {
+        name: each if name == SIZES else torch.from_numpy(each) for name, each in arrays.items()
+    }
+
+
+def _has_room(n_bytes: int) -> bool:
+    """Tell whether shared memory takes many batches of a size."""
+    try:
+        free = os.statvfs("/dev/shm")
+    except OSError:
+        return True
+    return free.f_bavail * free.f_frsize > IN_FLIGHT * n_bytes
+
+
+def split(whole: Callable, resize: Callable) -> ImageTransform:
+    """Return an image processor as a step for workers and one for the device.
+
+    Parameters
+    ----------
+    whole, resize
+        Picture -> arrays by name, as the network takes them, and before they are normalised. Where
+        normalising is not the same for all pixels of a colour, or comes before the resizing,
+        ``whole`` is left to the workers.
+    """
+    noise = np.random.default_rng(0).integers(0, 256, (48, 80, 3), dtype=np.uint8)
+    pixels = resize(noise)[PIXELS]
+    if pixels.dtype == np.uint8 and pixels.ndim == len(pixels) == 3:
+        y, x = (side // 2 for side in pixels.shape[1:])
+        black, white = (
+            whole(np.full_like(noise, value))[PIXELS][:, y, x].astype(float) for value in (0, 255)
+        )
+        scale, shift = (white - black) / 255, black
+        transform = ImageTransform(resize, tuple(scale.tolist()), tuple(shift.tolist()))
+        ours = transform.normalised({PIXELS: torch.tensor(pixels[None])})[PIXELS][0].numpy()
+        if np.allclose(ours, whole(noise)[PIXELS], rtol=SAME, atol=SAME):
+            return transform
+    return ImageTransform(whole)
+
+
+def of_processor(processor: Any, names: Sequence[str] = (PIXELS,)) -> ImageTransform:
+    """Return the steps of an image processor of transformers; ``names`` are kept, or all."""
+    whole = functools.partial(_processed, processor, names)
+    return split(whole, functools.partial(whole, do_rescale=False, do_normalize=False))
+
+
+def _processed(
+    processor: Any, names: Sequence[str], picture: np.ndarray, **options: bool
+) -> dict[str, np.ndarray]:
+    inputs = processor(images=[picture], return_tensors="np", **options)
+    return {name: each[0] for name, each in inputs.items() if name in (names or inputs)}
+
+
+def read_image_processor(folder: Path) -> Any:
+    """Return the image processor of a folder, the one made with Pillow.
+
+    The published models were trained and scored on pictures that Pillow made smaller; torchvision's
+    resizing gives slightly other pixels.
+    """
+    return transformers.AutoImageProcessor.from_pretrained(folder, backend="pil", **LOCAL)
