@@ -13,7 +13,7 @@ from support import rehearsal, released
 
 from biaslib import audit, models, reproduction
 from biaslib.studies import study1_grounded as grounded
-from companion import study1_released as as_released
+from companion import study1_grounded as plots
 
 
 @pytest.fixture(scope="module")
@@ -98,12 +98,12 @@ def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files
     kept = rehearsal.without_the_planted_world(cells)
     assert sum(rehearsal.NOT_AS_PUBLISHED in cell.source for cell in kept) == 1
     assert not any(rehearsal.NOT_AS_PUBLISHED in c.source for c in rehearsal.as_published(kept))
-    asked = {"names": ["C6"], "only_sound": True, "weights": as_released.WEIGHTS}
+    asked = {"names": ["C6"], "only_sound": True, "weights": plots.RELEASED_WEIGHTS}
     found = grounded.inputs("paper", **asked)
     assert list(found) == list(grounded.MODELS)
-    name = as_released.load_name("visualbert", "paper")
+    name = plots.released_weights("visualbert", "paper")
     reader = models.load(name, profile="paper", device="cpu")
-    scores = as_released.run_each({"visualbert": reader}, found)
+    scores = plots.run_as_released({"visualbert": reader}, found)
     assert set(scores["masking"]) == {"none", "words"}
     assert scores["value"].notna().all()
 
