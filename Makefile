@@ -1,8 +1,13 @@
-# Two commands do everything on a machine with Python 3.11 or 3.12, pip and venv:
+# Two commands do everything on a machine with Python 3.11, 3.12 or 3.13, pip and venv:
 #   make book   installs what the book needs, runs every notebook, builds the site into _build/html
 #   make test   installs what the tests need besides, checks style and layers, runs all tests
 # TORCH=cpu, in the command that installs, takes PyTorch without CUDA.
-PYTHON ?= python3.11
+# PYTHON=/path/to/python names one; else the first that fits is taken. It is run, as a name may be
+# there without a program behind it (pyenv), and a program without venv (Debian).
+NAMES := python3.11 python3.12 python3.13 python3.14 python3
+FITTING = for name in $(NAMES); do $$name tools/check.py --python && echo $$name && break; done
+UNFIT = { echo "'$(PYTHON)' is not there or does not fit: install Python 3.12 (https://www.python.org/downloads), or name one with PYTHON=/path/to/python3.12"; exit 1; }
+PYTHON ?= $(or $(shell { $(FITTING); } 2>/dev/null | grep -x 'python[0-9.]*'),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -28,7 +33,7 @@ help:
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
 	@echo "make colab       one zip with which the chapters run on Colab, without a web address"
-	@echo "make benchmarks  measure against what users would pick instead"
+	@echo "make benchmarks  load every family at its full size; kill extractions"
 	@echo "make levels      simulate how often tests reject and intervals hold what is true"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make mutants     the share of wrong expressions that a test catches, by layer"
@@ -36,6 +41,7 @@ help:
 
 # With the environment's Python where there is one, so that its versions are looked at.
 check:
+	@test -x $(BIN)/python || "$(PYTHON)" -c 'f""' 2>/dev/null || $(UNFIT)
 	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo "$(PYTHON)") tools/check.py
 
 install: $(INSTALLED)
@@ -45,7 +51,7 @@ install: $(INSTALLED)
 # nothing of CUDA that the main index would bring.
 $(INSTALLED): pyproject.toml requirements.txt
 	@echo "== Installing into $(VENV): some minutes the first time (PyTorch is large)"
-	@command -v "$(PYTHON)" >/dev/null || { echo "Python 3.11 is needed and '$(PYTHON)' is not there. Install it, or name another one: make PYTHON=/path/to/python3.12"; exit 1; }
+	@test -x $(BIN)/python || "$(PYTHON)" tools/check.py --python 2>/dev/null || $(UNFIT)
 	@test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	sed -nE '/^(packaging|setuptools|wheel)==/,/[^\\]$$/p' requirements.txt > $(VENV)/build.txt
 	$(PIP) --require-hashes --requirement $(VENV)/build.txt
@@ -108,8 +114,9 @@ clean:
 # For maintainers
 
 benchmarks: $(INSTALLED)
-	@echo "== Side by side, on this machine; a quarter of an hour on two idle cores"
-	$(BIN)/python -m tools.benchmarks
+	@echo "== Some twenty minutes on two idle cores; 9 GB of memory and 4 GB of disk"
+	$(BIN)/python -m tools.benchmarks.kills
+	$(BIN)/python -m tools.benchmarks.full_size
 
 levels: $(INSTALLED)
 	@echo "== Level, power and coverage of each test and interval: some ten minutes on one core"

@@ -100,8 +100,6 @@ def _message(error: Exception) -> str:
 def run(options: argparse.Namespace) -> int:
     """Audit the first model, write its report, and then compare it with the second if asked to."""
     from biaslib import audit, runtime
-    from biaslib.audit._report import require_writable
-    from biaslib.audit._run import chosen_data
 
     names = [options.model] if options.compare is None else [options.model, options.compare]
     if not options.out:
@@ -110,8 +108,8 @@ def run(options: argparse.Namespace) -> int:
     profile = options.profile or ("paper" if hub else "planted")
     runtime.start(profile)
     if not options.dry_run:
-        require_writable(options.out)
-    _, folder = chosen_data(options.data, profile)
+        audit.require_writable(options.out)
+    _, folder = audit.chosen_data(options.data, profile)
     if folder is not None:
         print(folder.counts().to_string(index=False))
     data, loaded = folder or options.data, []
@@ -123,7 +121,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for name, cost in zip(names, costs, strict=True):
         loaded.append(audit.load(name, profile, options.device))
-        print(str(cost.timed(loaded[-1].model)).splitlines()[-1])
+        minutes = cost.minutes(loaded[-1].model)
+        if minutes is not None:
+            print(f"time: about {minutes:,.1f} minutes, timed with a few items")
     if options.dry_run:
         return 0
     return _audited(audit, loaded, profile, data, options)
@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> int:
 def reproduce(options: argparse.Namespace) -> int:
     """Say what study 3 takes; fetch its data and weights, run it, and write its record."""
     from biaslib import runtime
-    from biaslib.audit._report import require_writable
+    from biaslib.audit import require_writable
     from biaslib.reproduction import findings, of_study3
 
     print(runtime.prepare("paper", options.precision, "study3_clip_audit"), flush=True)

@@ -8,7 +8,6 @@ import pandas
 
 from biaslib import published, reproduction
 from biaslib.metrics.caption_selection import ivlas
-from biaslib.published import zhou2022
 
 WIDTHS = Path(__file__).parent / "data" / "picture_widths.csv"
 """Half the width of a simulated interval over pictures, from ``tools/decision_rule.py``."""
@@ -145,7 +144,7 @@ def _with_p_values(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _clip_audit(alive: float) -> EqualRun:
-    every = pandas.concat([published.table("hamidieh2023", number) for number in range(3, 19)])
+    every = published.casc_tables()
     every = every.drop_duplicates(["facet", "category", "group", "word"], keep="last")
     rows = every.assign(
         model="open-clip",
@@ -166,7 +165,7 @@ def _captions(alive: float) -> EqualRun:
     printed = pandas.concat([published.table("zhou2022", number) for number in (3, 4)])
     printed = printed[~printed["model"].isin(["IDM", "RAM", "BIM"])]
     wide = printed.pivot_table(index=["model", "category"], columns="metric", values="value")
-    released = zhou2022.released_counts().set_index("category")[["label_0", "label_1"]]
+    released = published.released_counts().set_index("category")[["label_0", "label_1"]]
     sizes = (alive * released).round().astype(int)
     rng, rows = np.random.default_rng(SEED), []
     for model in wide.index.unique("model"):

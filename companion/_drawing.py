@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from biaslib.display._tables import Table
+from biaslib.display import Table
 
 KINDS = ("dots", "bars", "line", "steps", "rule")
 GROUPS = 6

@@ -9,7 +9,7 @@ import pandas
 from PIL import Image
 
 from biaslib import inference
-from biaslib.display._text import p_cell
+from biaslib.display import p_cell
 from plantedworld._sprites import assets
 
 TESTS = {

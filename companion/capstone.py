@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib.display._style import marked, subplots
-from biaslib.display._text import counted, p_cell
+from biaslib.display import counted, marked, p_cell, subplots
 from companion._check import Check, items_of
 
 __all__ = ["SECTIONS", "Section", "against_null", "check_flaws", "complete", "template", "to_read"]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 
 from biaslib import inference
-from biaslib.display._style import subplots
+from biaslib.display import subplots
 from biaslib.metrics import association
 from companion._check import SAMPLED, Check, judge_function
 from companion._shared import titled

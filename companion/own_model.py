@@ -5,8 +5,7 @@ import gzip
 import re
 from typing import Any
 
-from biaslib.audit import Audit
-from biaslib.audit._report import files
+from biaslib.audit import Audit, files
 from companion._check import Check, judge, stopped
 
 __all__ = [

@@ -5,7 +5,7 @@ import pandas
 
 from biaslib.display import dots, interval_texts, marked, subplots
 from companion._check import Check, judge_function
-from companion.planted_measures import NARROW, name_rows
+from companion.planted_world import NARROW, name_rows
 from plantedworld.models.prompts import ASKED
 from plantedworld.studies import generative as study
 from plantedworld.studies.measures import mean_over_seeds

@@ -8,7 +8,7 @@ import pandas
 from biaslib.display import dots, interval_texts, marked, signed, subplots
 from biaslib.studies import study1_grounded as study
 from companion._check import Check, judge_function
-from companion.planted_measures import NARROW, name_rows
+from companion.planted_world import NARROW, name_rows
 from companion.study1_grounded import TINY
 from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.studies import study1_grounded as calibration
@@ -67,29 +67,6 @@ def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFr
             "d in the planted direction": rows["size"],
         }
     )
-
-
-def null_figure(null: pandas.DataFrame, biased: pandas.DataFrame, experiment: int = 1):
-    """Draw effect sizes and differences of means of models without bias, and of planted tests.
-
-    Bars are shares of the tests, in per cent.
-    """
-    figure, panels = subplots(2, 1, height=5.0, width=NARROW)
-    sets = ((null, "C0", "nothing planted"), (biased, "C1", "dose 3, planted tests"))
-    for axes, column, label in (
-        (panels[0], "value", "effect size d"),
-        (panels[1], "numerator", "difference of mean s"),
-    ):
-        for rows, colour, name in sets:
-            values = rows.loc[rows["experiment"] == experiment, column]
-            reach = max(part[column].abs().max() for part, _, _ in sets)
-            shares = np.full(len(values), 100 / len(values))
-            look = {"color": colour, "alpha": 0.55, "lw": 0, "label": name}
-            axes.hist(values, np.linspace(-reach, reach, 33), weights=shares, **look)
-        axes.set_xlabel(label)
-    panels[0].set_ylabel("share of tests (%)")
-    panels[0].legend(frameon=False, fontsize=9, loc="upper center")
-    return marked(figure)
 
 
 def contrast_table(null: pandas.DataFrame, biased: pandas.DataFrame) -> pandas.DataFrame:

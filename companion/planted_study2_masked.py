@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 
 from biaslib.display import interval_texts, marked, subplots
-from companion.planted_measures import NARROW
+from companion.planted_world import NARROW
 from companion.study2_masked import SHOWN_LEVELS, shown_model
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import partial_rank
@@ -100,20 +100,6 @@ def rank_table(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame
     whole = recovered.query("planted_in == 'both' and dose == @dose")
     wide = whole.pivot(index="seed", columns="level", values="rank")
     return wide[list(SHOWN_LEVELS)].rename_axis(columns=None).reset_index()
-
-
-def beside_plot(beside: pandas.DataFrame, dose: float = 3):
-    """Draw the checkpoints' bias scores against the oracle's, a dot an entity and seed."""
-    figure, panels = subplots(2, 2, height=5.0, width=NARROW)
-    whole = beside[(beside["planted_in"] == "both") & (beside["dose"] == dose)]
-    for axes, level in zip(panels.flat, SHOWN_LEVELS, strict=True):
-        rows = whole[whole["level"] == level]
-        axes.plot(rows["oracle"], rows["value"], "o", color="C0", ms=3, alpha=0.5)
-        axes.axline((0, 0), slope=1, color="0.3", linestyle="--", linewidth=1)
-        axes.set_title(f"B of {symbol(level)}", fontsize=11.5, parse_math=True)
-    figure.supxlabel("perfect model", fontsize=10)
-    figure.supylabel(shown_model(beside["model"].iloc[0], "planted"), fontsize=10)
-    return marked(figure)
 
 
 def beside_table(beside: pandas.DataFrame, dose: float = 3, seed: int = 0) -> pandas.DataFrame:

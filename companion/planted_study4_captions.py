@@ -8,7 +8,7 @@ import pandas
 from biaslib.display import dots, interval_text, marked, signed, subplots
 from biaslib.metrics import caption_selection
 from companion._check import Check, judge, judge_list
-from companion.planted_measures import NARROW, name_rows
+from companion.planted_world import NARROW, name_rows
 from companion.study4_captions import score_cell, shift_cell
 
 LOOKED_AT = {"both": "both", "gender": "an object", "profession": "a costume"}
@@ -80,15 +80,6 @@ def modality_figure(table: pandas.DataFrame):
     return marked(figure)
 
 
-def _with_names(figure, axes, names: list[str]):
-    """Name the rows of a figure from the top down, with one legend for all of its panels."""
-    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
-    axes[0].invert_yaxis()
-    shown = axes[0].get_legend_handles_labels()
-    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
-    return marked(figure)
-
-
 def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs")):
     """Draw scores of a perfect model and of tiny ones with the evidence in plain sight and without.
 
@@ -115,7 +106,10 @@ def truth_figure(table: pandas.DataFrame, scores: Sequence[str] = ("vlbs", "vlrs
         axis.set_title(f"{score}, {EVIDENCE[view]}", fontsize=9)
         axis.set_yticks(range(len(names)), names, fontsize=8.5)
     axes[-1].set_xlabel("per cent", fontsize=10)
-    return _with_names(figure, axes, names)
+    axes[0].invert_yaxis()
+    shown = axes[0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower right", ncols=2, frameon=False, fontsize=8.5)
+    return marked(figure)
 
 
 def truth_table(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -136,26 +130,27 @@ def grounding_table(look: pandas.DataFrame) -> pandas.DataFrame:
     order = look.drop_duplicates(["dose", "model"]).set_index(["dose", "model"]).index
     wide = wide.loc[order, list(LOOKED_AT)].rename(columns=LOOKED_AT)
     n = look.query("category == 'gender'").set_index(["dose", "model"])["n"]
-    table = wide.assign(**{"images per category": n.loc[order]}).reset_index()
-    return table.rename_axis(columns=None)
+    wide["images per category"] = n.loc[order]
+    return wide.reset_index().rename_axis(columns=None)
 
 
 def verdict_table(verdict: pandas.DataFrame) -> pandas.DataFrame:
     """Return the verdict for the reader."""
-    table = (
-        verdict.rename(columns={"looks": "reads the picture"})
-        .assign(
-            rise=[
-                f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
-                for _, row in verdict.iterrows()
-            ],
-            opacity=[f"{each:g}" for each in verdict["opacity"]],
-        )
-        .drop(columns=["low", "high"])
-    )
-    names = {"vlbs": "vlbs at dose 3", "floor": "noise floor", "rise": "rise (95% interval)"}
-    names |= {"n": "pictures"}
-    return table.rename(columns=names | {"vlrs": "vlrs at dose 3"})
+    rises = [
+        f"{signed(row['rise'], 1)} ({interval_text(row['low'], row['high'], 0)})"
+        for _, row in verdict.iterrows()
+    ]
+    table = verdict.drop(columns=["low", "high"]).assign(rise=rises)
+    table["opacity"] = table["opacity"].map("{:g}".format)
+    names = {
+        "looks": "reads the picture",
+        "vlrs": "vlrs at dose 3",
+        "vlbs": "vlbs at dose 3",
+        "floor": "noise floor",
+        "rise": "rise (95% interval)",
+        "n": "pictures",
+    }
+    return table.rename(columns=names)
 
 
 def modality_table(table: pandas.DataFrame) -> pandas.DataFrame:

@@ -4,10 +4,12 @@ What does not follow from a printed table is an erratum (A1, B3, ...; `biaslib.p
 the functions that recompute one name it.
 """
 
+import functools
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas
@@ -15,12 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
-from biaslib.display._style import dots, subplots
-from biaslib.display._text import signed
-from biaslib.published import errata, table, zhou2022
-from biaslib.published.counts import possible_counts
-from biaslib.published.hamidieh2023 import casc_tables
-from biaslib.published.zhou2022 import CATEGORIES, METRICS
+from biaslib.display import dots, signed, subplots
+from biaslib.inference import proportion_interval
+from biaslib.published import casc_tables, errata, released_sizes, table
 from biaslib.runtime import unknown_name
 from companion._check import Check, judge_function
 from companion._shared import TESTS, light, titled
@@ -40,6 +39,11 @@ LEVELS = {
 GROUPS = {"Male": "men", "Female": "women"}
 """The paper's labels of groups that the figures name otherwise."""
 GRID = ["experiment", "kind", "level", "model"]
+CATEGORIES = ("gender", "profession", "race", "religion")
+METRICS = ("vlrs", "vlbs")
+CELL = ["category", "group", "word"]
+SMALL_AND_FULL = {7: 14, 8: 18, 9: 17, 10: 12}
+"""Tables of C-ASC for some groups, and that of the same category with more groups or words."""
 FOUND = {
     ("ross2021", 3): "Table 3: more effects are positive than negative",
     ("ross2021", 4): "Table 4: with the group’s own pictures effects grow",
@@ -195,7 +199,277 @@ def experiment_summary() -> pandas.DataFrame:
 # Hamidieh et al. (2023)
 
 
-# Zhou, Lai and Jiang (2022)
+def repeated_cells() -> pandas.DataFrame:
+    """Return the cells that a smaller and a fuller table both print, with both values (B3).
+
+    >>> cells = repeated_cells()
+    >>> len(cells), int((cells["casc_small"] != cells["casc_full"]).sum())
+    (112, 2)
+    """
+    pairs = [
+        table("hamidieh2023", small).merge(
+            table("hamidieh2023", full), on=CELL, suffixes=("_small", "_full")
+        )
+        for small, full in SMALL_AND_FULL.items()
+    ]
+    return pandas.concat(pairs, ignore_index=True).drop(columns=["facet_small", "facet_full"])
+
+
+def value_conflicts() -> pandas.DataFrame:
+    """Return the repeated cells whose two values differ (B3).
+
+    >>> value_conflicts()[["word", "casc_small", "casc_full"]].values.tolist()
+    [['militant', 0.7, 0.17], ['murderer', 0.4, 0.16]]
+    """
+    cells = repeated_cells()
+    return cells[cells["casc_small"] != cells["casc_full"]].reset_index(drop=True)
+
+
+# Zhou, Lai and Jiang (2022): whole counts behind printed percentages
+
+
+def possible_counts(percent: float, n: int) -> list[int]:
+    """Return the whole counts k out of n that print as this percentage, with two decimals.
+
+    ``|100 k / n - percent| <= 0.005``: a tie may be rounded either way.
+
+    >>> possible_counts(85.21, 1028), possible_counts(85.21, 14)
+    ([876], [])
+    """
+    half = 0.005 + 1e-9
+    first = math.ceil((percent - half) * n / 100)
+    last = math.floor((percent + half) * n / 100)
+    return list(range(max(first, 0), min(last, n) + 1))
+
+
+def mcnemar_p(first_only: int, second_only: int) -> float:
+    """Return the exact two-sided McNemar p-value from the two discordant counts.
+
+    ``p = min(1, 2 P(K <= min(first_only, second_only)))``, K binomial over the discordant items
+    with probability 1/2 (McNemar 1947); 1 when nothing is discordant.
+
+    >>> mcnemar_p(0, 6), mcnemar_p(5, 5)
+    (0.03125, 1.0)
+    """
+    tail = stats.binom.cdf(min(first_only, second_only), first_only + second_only, 0.5)
+    return min(1.0, 2 * float(tail))
+
+
+def paired_difference_bounds(
+    a: int | Sequence[int], b: int | Sequence[int], n: int | Sequence[int]
+) -> dict[str, Any]:
+    """Bound the exact McNemar p-value of two models scored on the same items.
+
+    Only the margins are known: of ``n`` items the first model has ``a``, the second ``b``. The
+    items that both have lie between ``max(0, a + b - n)`` and ``min(a, b)``; a larger overlap
+    leaves fewer discordant items and the same difference, so a smaller p-value. With sequences,
+    each place is a stratum (a category) and the overlaps are bounded stratum by stratum, which
+    is sharper.
+
+    Returns
+    -------
+    dict
+        *n*, the *difference* of the two shares, *p_low*, *p_high*, and as *verdict* what the
+        margins settle.
+
+    Examples
+    --------
+    >>> bounds = paired_difference_bounds(8, 5, 14)
+    >>> bounds["p_low"], round(bounds["p_high"], 3), bounds["verdict"]
+    (0.25, 0.581, 'not shown, whatever the overlap')
+    """
+    a, b, n = (np.atleast_1d(counts).astype(int) for counts in (a, b, n))
+    most, least = np.minimum(a, b).sum(), np.maximum(0, a + b - n).sum()
+    first, second, items = int(a.sum()), int(b.sum()), int(n.sum())
+    low, high = (mcnemar_p(first - both, second - both) for both in (most, least))
+    verdict = "open"
+    if high <= 0.05:
+        verdict = "differ, whatever the overlap"
+    elif low > 0.05:
+        verdict = "not shown, whatever the overlap"
+    difference = (first - second) / items
+    return {
+        "n": items,
+        "difference": difference,
+        "p_low": low,
+        "p_high": high,
+        "verdict": verdict,
+    }
+
+
+def printed_sizes() -> dict[str, int]:
+    """Return Table 1's images per category, as printed (C1).
+
+    >>> printed_sizes()
+    {'gender': 486, 'profession': 206, 'race': 322, 'religion': 14}
+    """
+    sizes = table("zhou2022", 1).set_index("category")["images"]
+    return {name: int(sizes[name]) for name in CATEGORIES}
+
+
+def printed_scores(number: int) -> pandas.DataFrame:
+    """Return the vlrs and vlbs of the six models in Table 3 or 4.
+
+    >>> len(printed_scores(3)), len(printed_scores(4))
+    (12, 48)
+    """
+    rows = table("zhou2022", number).query("metric in @METRICS")
+    return rows[rows["model"].isin(table("zhou2022", 2)["model"])]
+
+
+def denominator(metric: str, images: int) -> int:
+    """Return how many images a score counts: all for vlrs, the anti-stereotypical half for vlbs.
+
+    >>> denominator("vlrs", 206), denominator("vlbs", 206)
+    (206, 103)
+    """
+    return images if metric == "vlrs" else images // 2
+
+
+def fitting_cells(sizes: Mapping[str, int], models=None) -> pandas.DataFrame:
+    """Mark the vlrs and vlbs cells of Table 4 that are a whole count over these sizes (C1).
+
+    >>> int(fitting_cells(released_sizes(), ["ALBEF"])["fits"].sum())
+    8
+    """
+    rows = printed_scores(4)
+    if models is not None:
+        rows = rows[rows["model"].isin(models)]
+    fits = [
+        bool(possible_counts(row.value, denominator(row.metric, sizes[row.category])))
+        for row in rows.itertuples()
+    ]
+    return rows.drop(columns=["table", "model_printed"]).assign(fits=fits).reset_index(drop=True)
+
+
+@functools.cache
+def sizes_of(model: str) -> Mapping[str, int]:
+    """Return the images per category a model was scored on: the released sizes; ViLT fewer.
+
+    >>> sizes_of("ViLT"), sum(sizes_of("ViLT").values())
+    ({'gender': 204, 'profession': 320, 'race': 480, 'religion': 14}, 1018)
+    """
+    if fitting_cells(released_sizes(), [model])["fits"].all():
+        return released_sizes()
+    [sizes] = smaller_sizes(model)
+    return sizes
+
+
+def smaller_sizes(model: str = "ViLT") -> list[dict[str, int]]:
+    """Return every set of even sizes within the released ones that fits Tables 3 and 4 (C2).
+
+    A category's size fits if its vlrs is a whole count over it and its vlbs over half of it; a set
+    of sizes fits if the sums of the counts print as Table 3's overall scores.
+
+    >>> smaller_sizes("ViLT")
+    [{'gender': 204, 'profession': 320, 'race': 480, 'religion': 14}]
+    """
+    cells = printed_scores(4).query("model == @model").set_index(["category", "metric"])["value"]
+    released = released_sizes()
+    options = [
+        [
+            size
+            for size in range(2, released[name] + 1, 2)
+            if all(possible_counts(cells[name, m], denominator(m, size)) for m in METRICS)
+        ]
+        for name in CATEGORIES
+    ]
+    sets = [dict(zip(CATEGORIES, sizes, strict=True)) for sizes in itertools.product(*options)]
+    return [sizes for sizes in sets if _fits_overall(model, sizes, cells)]
+
+
+def _fits_overall(model: str, sizes: dict[str, int], cells: pandas.Series) -> bool:
+    overall = printed_scores(3).query("model == @model").set_index("metric")["value"]
+    for metric in METRICS:
+        n = {name: denominator(metric, sizes[name]) for name in CATEGORIES}
+        options = [possible_counts(cells[name, metric], n[name]) for name in CATEGORIES]
+        sums = {sum(counts) for counts in itertools.product(*options)}
+        if not sums & set(possible_counts(overall[metric], sum(n.values()))):
+            return False
+    return True
+
+
+def reconstructed_counts() -> pandas.DataFrame:
+    """Return the whole counts behind Table 4, by model, category and metric.
+
+    >>> rows = reconstructed_counts().query("model == 'ALBEF' and metric == 'vlrs'")
+    >>> rows["count"].tolist(), rows["n"].tolist()
+    ([184, 273, 408, 11], [206, 322, 486, 14])
+    """
+    rows = printed_scores(4)
+    n = [
+        denominator(metric, sizes_of(model)[category])
+        for model, category, metric in zip(
+            rows["model"], rows["category"], rows["metric"], strict=True
+        )
+    ]
+    counts = [possible_counts(value, size) for value, size in zip(rows["value"], n, strict=True)]
+    one = [options[0] if len(options) == 1 else None for options in counts]
+    rows = rows.assign(n=n, count=one)
+    return rows.drop(columns=["table", "model_printed"]).reset_index(drop=True)
+
+
+def overall_counts() -> pandas.DataFrame:
+    """Return the sums over categories, the percentage they make, and Table 3's (C1, C2).
+
+    >>> overall_counts().query("model == 'ViLT'")[["count", "n", "printed"]].values.tolist()
+    [[885.0, 1018.0, 86.94], [212.0, 509.0, 41.65]]
+    """
+    sums = reconstructed_counts().groupby(["model", "metric"], as_index=False)[["count", "n"]]
+    sums = sums.sum()
+    printed = printed_scores(3).set_index(["model", "metric"])["value"]
+    sums["percent"] = (100 * sums["count"] / sums["n"]).round(2)
+    sums["printed"] = [printed[key] for key in zip(sums["model"], sums["metric"], strict=True)]
+    by_vlrs = sums.sort_values(["metric", "model"], ascending=[False, True])
+    return by_vlrs.reset_index(drop=True)
+
+
+def score_intervals() -> pandas.DataFrame:
+    """Return vlrs and vlbs in percent with exact binomial intervals (95%), overall and by category.
+
+    >>> row = score_intervals().query("model == 'ALBEF' and metric == 'vlbs'").iloc[0]
+    >>> row[["count", "n", "low", "high"]].astype(float).round(1).tolist()
+    [166.0, 514.0, 28.3, 36.5]
+    """
+    overall = overall_counts().assign(category="overall")
+    rows = pandas.concat([overall, reconstructed_counts()], ignore_index=True)
+    rows = rows[["model", "category", "metric", "count", "n"]]
+    rows["percent"] = 100 * rows["count"] / rows["n"]
+    for row, (k, n) in enumerate(zip(rows["count"], rows["n"], strict=True)):
+        interval = proportion_interval(int(k), int(n))
+        rows.loc[row, ["low", "high"]] = 100 * interval.low, 100 * interval.high
+    return rows
+
+
+def paired_bounds(metric: str, category: str | None = None) -> pandas.DataFrame:
+    """Bound the McNemar p-value of every two models that were scored on the same images.
+
+    Parameters
+    ----------
+    metric
+        ``"vlrs"`` or ``"vlbs"``.
+    category
+        One category; ``None`` takes all, with the overlap bounded category by category.
+
+    Examples
+    --------
+    >>> rows = paired_bounds("vlbs")
+    >>> len(rows), rows["n"].unique().tolist()
+    (10, [514])
+    """
+    cells = reconstructed_counts().query("metric == @metric")
+    if category is not None:
+        cells = cells[cells["category"] == category]
+    counts = cells.pivot(index="model", columns="category", values="count")
+    n = cells.pivot(index="model", columns="category", values="n")
+    same_images = [model for model in counts.index if sizes_of(model) == released_sizes()]
+    by_score = counts.loc[same_images].sum(axis=1).sort_values(ascending=False, kind="stable")
+    rows = []
+    for first, second in itertools.combinations(by_score.index, 2):
+        bounds = paired_difference_bounds(counts.loc[first], counts.loc[second], n.loc[first])
+        bounds["difference"] *= 100
+        rows.append({"first": first, "second": second} | bounds)
+    return pandas.DataFrame(rows)
 
 
 def category_assignments(without: str | None = "ViLT") -> pandas.DataFrame:
@@ -214,9 +488,9 @@ def category_assignments(without: str | None = "ViLT") -> pandas.DataFrame:
     """
     models = [each for each in table("zhou2022", 2)["model"] if each != without]
     rows = []
-    for order in itertools.permutations(zhou2022.printed_sizes().values()):
+    for order in itertools.permutations(printed_sizes().values()):
         sizes = dict(zip(CATEGORIES, order, strict=True))
-        cells = zhou2022.fitting_cells(sizes, models)
+        cells = fitting_cells(sizes, models)
         large = cells[cells["category"] != "religion"]
         counted = {"fit": int(cells["fits"].sum()), "cells": len(cells)}
         rows.append({**sizes, **counted, "fit_without_religion": int(large["fits"].sum())})
@@ -232,7 +506,7 @@ def paired_verdicts() -> pandas.DataFrame:
     """
     rows = []
     for metric, category in itertools.product(METRICS, (None, *CATEGORIES)):
-        verdicts = zhou2022.paired_bounds(metric, category)["verdict"]
+        verdicts = paired_bounds(metric, category)["verdict"]
         row = {"metric": metric, "category": category or "overall", "pairs": len(verdicts)}
         starts = {"differ": "differ", "not shown": "not", "open": "open"}
         counted = {name: int(verdicts.str.startswith(s).sum()) for name, s in starts.items()}
@@ -251,7 +525,7 @@ def ability_and_bias() -> pandas.DataFrame:
     >>> ability_and_bias()[["statistic", "n"]].values.tolist()
     [['Pearson', 6], ['Spearman', 6]]
     """
-    wide = zhou2022._scores(3).pivot(index="model", columns="metric", values="value")
+    wide = printed_scores(3).pivot(index="model", columns="metric", values="value")
     wide, rows = wide[list(METRICS)], []
     for name, correlation in (("Pearson", stats.pearsonr), ("Spearman", stats.spearmanr)):
         left = [correlation(*wide.drop(each).T.values).statistic for each in wide.index]
@@ -282,7 +556,7 @@ def stereotype_share() -> pandas.DataFrame:
     >>> stereotype_share().query("model == 'ALBEF'")[["low", "high"]].round(1).values.tolist()
     [[32.3, 45.9]]
     """
-    wide = zhou2022.reconstructed_counts().pivot(
+    wide = reconstructed_counts().pivot(
         index=["model", "category"], columns="metric", values=["count", "n"]
     )
     relevant, picked, half = wide["count", "vlrs"], wide["count", "vlbs"], wide["n", "vlbs"]
@@ -526,7 +800,7 @@ def fits_by_assignment() -> Figure:
     rows = category_assignments().iloc[::-1].reset_index(drop=True)
     names = ["gender", "profession", "race", "religion"]
     labels = [" / ".join(str(row[name]) for name in names) for _, row in rows.iterrows()]
-    printed = " / ".join(str(n) for n in zhou2022.printed_sizes().values())
+    printed = " / ".join(str(n) for n in printed_sizes().values())
     figure, axes = subplots(height=6.4, width=4.3)
     colours = ["C1" if label == printed else "C0" for label in labels]
     bars = axes.barh(labels, rows["fit"], color=colours)
@@ -557,7 +831,7 @@ def _reference(axes, metric: str) -> None:
 
 def category_scores() -> Figure:
     """Draw vlbs of the six models in each category: exact 95% intervals, and half of vlrs."""
-    both = zhou2022.score_intervals()
+    both = score_intervals()
     every = both.query("metric == 'vlbs'")
     overall = every.query("category == 'overall'").sort_values("percent")
     names = [name for name in every["category"].unique() if name != "overall"]
@@ -581,7 +855,7 @@ def paired_verdicts_figure() -> Figure:
     """Draw, for every two models, the range of the McNemar p-value that the margins allow."""
     figure, panels = subplots(2, 1, height=6.8, width=4.3, sharex=True)
     for axes, metric in zip(panels, ("vlrs", "vlbs"), strict=True):
-        rows = zhou2022.paired_bounds(metric).sort_values("p_high", ascending=False)
+        rows = paired_bounds(metric).sort_values("p_high", ascending=False)
         low, high = rows["p_low"].clip(lower=1e-6), rows["p_high"].clip(lower=1e-6)
         at = np.arange(len(rows))
         axes.hlines(at, low, high, color="C0", linewidth=3)
@@ -607,7 +881,7 @@ def paired_verdicts_figure() -> Figure:
 def ability_and_bias_figure() -> Figure:
     """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
     figure, axes = subplots(height=3.8, width=4.3)
-    rows = zhou2022.score_intervals().query("category == 'overall'")
+    rows = score_intervals().query("category == 'overall'")
     wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
     spread = {
         metric: [

@@ -9,12 +9,9 @@ import pandas
 
 from biaslib import published, reproduction, stimuli
 from biaslib.datasets.fairface import SPLITS
-from biaslib.display._figure import fold
-from biaslib.display._tables import Table
-from biaslib.display._text import interval_text, interval_texts, say, signed
+from biaslib.display import Table, fold, interval_text, interval_texts, say, signed
 from biaslib.metrics import caption_association
 from biaslib.models import CheckpointError
-from biaslib.published import hamidieh2023
 from biaslib.runtime import unknown_name
 from biaslib.studies import study3_clip_audit as study
 from companion._check import Check, judge_function, judge_list
@@ -46,7 +43,7 @@ def printed_first() -> pandas.DataFrame:
     rows = rows.assign(figure=rows["place"].str.extract(r"^Figure (\d) caption$"))
     rows = rows[rows["figure"].notna() & (rows["sign"] == "+")].sort_values("figure", kind="stable")
     people = rows["group"].str.rpartition(", ")
-    highest = hamidieh2023.casc_tables().groupby(["word", "group"])["casc"].max()
+    highest = published.casc_tables().groupby(["word", "group"])["casc"].max()
     columns = {"C-ASC by gender": people[0], "C-ASC by race": people[2]}
     table = pandas.DataFrame(
         {
@@ -274,7 +271,7 @@ def data_availability(given: study.Inputs, missing: Mapping[str, str]) -> pandas
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
     groups = pandas.concat(sizes.values())
-    printed = hamidieh2023.casc_tables()
+    printed = published.casc_tables()
     known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
     scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
     rows = [

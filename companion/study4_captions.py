@@ -19,10 +19,10 @@ from biaslib.display import (
     words_alone,
 )
 from biaslib.metrics import caption_selection
-from biaslib.published import zhou2022
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge_function, judge_list
 from companion._shared import emoji_on_white, p_cells
+from companion.published_numbers import paired_bounds, score_intervals
 
 SHOWN_SUBSETS = {
     "paper": "the paper's subset",
@@ -87,7 +87,7 @@ def printed_intervals() -> pandas.DataFrame:
     *half of vlrs* is the vlbs to expect of a model that sees no picture and prefers neither
     meaningful caption, if a meaningful one wins as often on anti-stereotypical images as on all.
     """
-    found = zhou2022.score_intervals().query("category == 'overall'")
+    found = score_intervals().query("category == 'overall'")
     bounds = found.set_index(["model", "metric"])[["low", "high", "n", "percent"]]
     table = printed_scores(3)
     columns = {"model": table["model"].replace(IMAGINED)}
@@ -648,10 +648,10 @@ def statements_shown() -> list[bool]:
     The last is no statement about a share: a model that picks meaningless captions picks few
     stereotypes too.
     """
-    found = zhou2022.score_intervals().query("metric == 'vlbs'").set_index(["model", "category"])
+    found = score_intervals().query("metric == 'vlbs'").set_index(["model", "category"])
     chance = caption_selection.reference_scores("random").vlbs
     low, high = found["low"], found["high"]
-    pair = zhou2022.paired_bounds("vlbs").set_index(["first", "second"]).loc[("CLIP", "FLAVA")]
+    pair = paired_bounds("vlbs").set_index(["first", "second"]).loc[("CLIP", "FLAVA")]
     apart = low["CLIP", "gender"] > high["CLIP", "profession"]
     above = [bool(low[name, "overall"] > chance) for name in ("VisualBERT", "LXMERT")]
     below = bool(high["ALBEF", "overall"] < chance)

@@ -8,8 +8,7 @@ import numpy as np
 import pandas
 
 from biaslib import inference, stimuli
-from biaslib.display._style import COLOURS, dots, subplots
-from biaslib.display._text import interval_text, interval_texts, p_text, signed
+from biaslib.display import COLOURS, dots, interval_text, interval_texts, p_text, signed, subplots
 from biaslib.runtime import progress
 from biaslib.studies import text_encoders as study
 from companion._check import Check, judge_function

@@ -11,9 +11,7 @@ import numpy as np
 import pandas
 
 from biaslib import reproduction
-from biaslib.display._style import subplots
-from biaslib.display._tables import Table, one_line
-from biaslib.display._text import counted, say
+from biaslib.display import Table, counted, one_line, say, subplots
 from companion._check import Check, judge_list
 from companion._decidable import decidable
 from companion._shared import minus_signs, titled

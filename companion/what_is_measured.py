@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib.display._style import subplots
+from biaslib.display import subplots
 from biaslib.published import table
 from companion._check import Check, items_of, judge, stopped, values_of
 from companion._shared import titled

@@ -133,9 +133,8 @@ def read(text: str) -> tuple[Reading, ...]:
     )
     if not found:
         raise ValueError(
-            f"the planted world's grammar has no reading of {text!r}"
-            f"{_unknown_words(text)}. Use the frames of plantedworld.frames() and the words of "
-            "plantedworld.vocabulary()"
+            f"the planted world's grammar has no reading of {text!r}. Use the frames of "
+            "plantedworld.frames() and the words of plantedworld.vocabulary()"
         )
     return found
 
@@ -228,12 +227,3 @@ def _known(word: str) -> str | None:
 def _in_our_places(group: str) -> str:
     text = group.replace("_", " ").lower()
     return text.replace("the {agent}", "{subject}").replace("{entity}", "{content}")
-
-
-def _unknown_words(text: str) -> str:
-    known = {part for word in content_words().index for part in word.split()}
-    forms = [form for place in PLACES.values() for form in place.values()]
-    texts = [*forms, *content_words()["phrase"].unique(), *(frame.text for frame in frames())]
-    known |= {part for text in texts for part in re.findall(r"[\w'-]+", text)}
-    unknown = [word for word in re.findall(r"[\w'-]+", canonical(text)) if word not in known]
-    return f" (unknown: {', '.join(unknown)})" if unknown else ""

@@ -13,7 +13,7 @@ FIRST_DRAWN = 2_000
 
 
 def world_seeds(commit: str, n: int = N_WORLDS) -> list[int]:
-    """Return the numbers that draw the trial's worlds: drawn by the commit that fixed its protocol.
+    """Return the numbers that draw the worlds of the held-out test, from the commit of its rules.
 
     The i-th is made of the first four bytes of the SHA-256 of the commit's 40 digits, a space and
     i, as a number; below 2,000, 2,000 is added.
@@ -37,7 +37,7 @@ def held_out_seeds() -> tuple[int, ...]:
     >>> held_out_seeds()[:2]
     (1586215870, 2926244569)
     """
-    file = importlib.resources.files("plantedworld") / "data" / "trial" / "protocol.json"
+    file = importlib.resources.files("plantedworld") / "data" / "held_out" / "protocol.json"
     return tuple(world_seeds(json.loads(file.read_text(encoding="utf-8"))["commit"]))
 
 

@@ -67,18 +67,12 @@ def faces(n_per_cell: int, rng: np.random.Generator, split: str = "tune") -> pan
         10 ``n_per_cell`` rows: the columns of :meth:`World.scenes`, and ``group``, such as
         ``"women, tone 3"``.
 
-    Raises
-    ------
-    ValueError
-        If ``n_per_cell`` is below 1.
-
     Examples
     --------
     >>> portraits = faces(3, np.random.default_rng(0))
     >>> len(portraits), portraits["group"].nunique()
     (30, 10)
     """
-    _require_count("n_per_cell", n_per_cell)
     rows = itertools.product(GENDERS, TONES, np.resize(AGES, n_per_cell))
     table = pandas.DataFrame(rows, columns=["gender", "tone", "age"])
     group = table["gender"].map(PLURALS) + ", tone " + table["tone"].astype(str)
@@ -120,8 +114,6 @@ def agents_with_entities(
     ------
     UnknownNameError
         If an entity or the view is unknown.
-    ValueError
-        If ``n_per_agent`` is below 1.
 
     Examples
     --------
@@ -129,7 +121,6 @@ def agents_with_entities(
     >>> scenes["gender"].value_counts().to_dict()
     {'woman': 6, 'man': 6}
     """
-    _require_count("n_per_agent", n_per_agent)
     if view not in OBJECT_VIEWS:
         raise unknown_name("view of an object", view, OBJECT_VIEWS)
     known = stimuli.entities().set_index("entity")
@@ -234,7 +225,6 @@ def blank(n: int = 1) -> pandas.DataFrame:
     >>> bool(abs(similarity[0, 0]) < 1e-9)
     True
     """
-    _require_count("n", n)
     table = pandas.DataFrame({"person": [False] * n, "blank": True, "gender": GENDERS[0]})
     return _scenes(table.assign(tone=TONES[0], look=0, layout=0), np.random.default_rng(0), "train")
 
@@ -329,11 +319,6 @@ def _scenes(table: pandas.DataFrame, rng: np.random.Generator, split: str) -> pa
     absent = {name: value for name, value in DEFAULTS.items() if value is not None}
     kept = {n: scenes[n].where(scenes[n].notna(), value) for n, value in absent.items()}
     return scenes.assign(**kept).astype({n: type(value) for n, value in absent.items()})
-
-
-def _require_count(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1 and is {value}")
 
 
 def _choices(world: World, category: str, n: int, rng: np.random.Generator) -> pandas.DataFrame:
@@ -521,7 +506,6 @@ def _grounded(
     rng: np.random.Generator,
     split: str,
 ) -> pandas.DataFrame:
-    _require_count("n_per_word", n)
     repeated = [word for word in words for _ in range(n)]
     around = _spread_over(context, len(repeated)) if context is not None else repeated
     pairs = zip(repeated, around, strict=True)

@@ -1,7 +1,6 @@
 """The planted world: scenes and captions drawn from a known distribution, and its truth."""
 
 import functools
-import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,20 +40,12 @@ class World:
     planted_in: str
     wrong_gender: float
     evidence: Evidence = field(default_factory=Evidence)
-    sample: int = 0
 
     @property
     def training_seed(self) -> int:
-        """Seed of a corpus and of a model's weights: another one for each sample of the world.
-
-        Of 32 bits: of a larger number PyTorch takes no more.
-        """
+        """Seed of a corpus and of a model's weights."""
         drawn = drawn_seed(self.seed)
-        number = self.seed if drawn is None else drawn
-        if not self.sample:
-            return number
-        digest = hashlib.sha256(f"{number}:{self.sample}".encode()).digest()
-        return int.from_bytes(digest[:4], "big")
+        return self.seed if drawn is None else drawn
 
     @property
     def plan(self) -> Plan:
@@ -164,7 +155,6 @@ def world(
     wrong_gender: float = 0.1,
     *,
     evidence: Evidence = AS_SHOWN,
-    sample: int = 0,
 ) -> World:
     """Return a world with a known bias.
 
@@ -185,13 +175,11 @@ def world(
         Probability that the caption has the other gender than the picture.
     evidence
         How pictures show what is there.
-    sample
-        Which sample of the world a model is trained on: what is planted is the same in all.
 
     Raises
     ------
     ValueError
-        If the strength, seed or sample is negative, a rate is not between 0 and 1, or a bias is
+        If the strength or seed is negative, a rate is not between 0 and 1, or a bias is
         asked of a seed that draws none.
     UnknownNameError
         If ``planted_in`` is none of the three.
@@ -205,8 +193,8 @@ def world(
         raise unknown_name("place to plant in", planted_in, CAPTION_SHARES)
     if not strength >= 0:
         raise ValueError(f"the strength must be 0 or more and is {strength}")
-    if min(seed, sample) < 0:
-        raise ValueError(f"seed and sample must be 0 or more and are {seed} and {sample}")
+    if seed < 0:
+        raise ValueError(f"the seed must be 0 or more and is {seed}")
     if not 0 < wrong_gender < 1:
         raise ValueError(f"wrong_gender must be between 0 and 1 and is {wrong_gender}")
     if drawn_seed(seed) is None and strength:
@@ -214,7 +202,7 @@ def world(
             f"seed {seed} draws nothing, so that its world has no bias (strength 0); use one from "
             f"0 to {N_WORLDS - 1}, or from {FIRST_DRAWN:,} on"
         )
-    return World(strength, seed, planted_in, wrong_gender, evidence, sample)
+    return World(strength, seed, planted_in, wrong_gender, evidence)
 
 
 def _consistent(scenes: pandas.DataFrame) -> pandas.DataFrame:

@@ -139,47 +139,15 @@ def test_a_machine_with_nothing_runs_the_first_cell_from_the_zip(machine, own, c
 
 
 @pytest.mark.slow
-def test_of_several_zips_the_newest_version_is_taken_and_named(machine, copies, tmp_path):
-    for version, name in (("0.10.0", "biaslib_colab (1).zip"), ("0.9.0", "biaslib_colab.zip")):
-        colab_zip.write(tmp_path / name, [stand_in(tmp_path, version)], {})
-    cell = first_cell(copies, "foundations")
-    done = run(machine, tmp_path, cell)
-    assert "Installing biaslib 0.10.0; the zips here have 0." in done.stdout
-    assert "prepared by 0.10.0" in done.stdout
-
-
-def damaged(path, how):
-    content = path.read_bytes()
-    half, at = len(content) // 2, content.index(b"prepared")
-    path.write_bytes(
-        {
-            "half": content[:half],
-            "empty": b"",
-            "one byte": content[:at] + b"P" + content[at + 1 :],
-            "a page": b"<!doctype html><title>Sign in</title>",
-        }[how]
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["half", "empty", "one byte", "a page"])
-def test_a_zip_that_is_not_whole_gives_one_clear_error(how, machine, copies, tmp_path):
+def test_a_zip_that_is_not_whole_gives_one_clear_error(machine, copies, tmp_path):
     path = colab_zip.write(tmp_path / "biaslib_colab.zip", [stand_in(tmp_path, "0.9.0")], {})
-    damaged(path, how)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
     done = run(machine, tmp_path, first_cell(copies, "foundations"))
     assert done.returncode == 3
-    assert (
-        "RuntimeError: biaslib_colab.zip is not whole: delete it and upload it again" in done.stdout
-    )
+    assert "biaslib_colab.zip is not whole" in done.stdout
     assert done.stdout.count("Traceback") == 1
     assert "Installing" not in done.stdout
-
-
-@pytest.mark.slow
-def test_with_neither_zip_nor_address_the_first_cell_says_what_to_do(machine, copies, tmp_path):
-    done = run(machine, tmp_path, first_cell(copies, "study3_clip_audit"))
-    assert done.returncode == 3
-    assert re.search(r"RuntimeError: biaslib is not installed.*Upload it.*mount", done.stdout, re.S)
 
 
 def test_what_colab_lacks_is_pinned_and_what_it_has_is_not_carried():

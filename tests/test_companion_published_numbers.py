@@ -10,7 +10,6 @@ from support import errata_numbers as numbers
 from support.letters import smallest_letters
 
 from biaslib import display, published
-from biaslib.published import hamidieh2023, zhou2022
 from companion import published_numbers as chapter
 
 table = published.table
@@ -93,12 +92,12 @@ def b1():
 
 
 def b3():
-    cells, conflicts = hamidieh2023.repeated_cells(), hamidieh2023.value_conflicts()
+    cells, conflicts = chapter.repeated_cells(), chapter.value_conflicts()
     assert conflicts[["word", "group", "casc_small", "casc_full"]].values.tolist() == [
         ["militant", "Middle Eastern", 0.7, 0.17],
         ["murderer", "Middle Eastern", 0.4, 0.16],
     ]
-    lists = hamidieh2023.casc_tables().groupby(["table", "group"])
+    lists = published.casc_tables().groupby(["table", "group"])
     breaks = [
         word
         for _, rows in lists
@@ -117,7 +116,7 @@ def b4():
 
 def lists(small):
     """Return the words of a group in a small table and in the fuller one, group by group."""
-    full = table("hamidieh2023", hamidieh2023.SMALL_AND_FULL[small]).groupby("group")["word"]
+    full = table("hamidieh2023", chapter.SMALL_AND_FULL[small]).groupby("group")["word"]
     for group, words in table("hamidieh2023", small).groupby("group", sort=False)["word"]:
         yield group, words.tolist(), full.get_group(group).tolist()
 
@@ -167,43 +166,43 @@ def b11():
 
 def c1():
     ways = chapter.category_assignments()
-    assert ways.loc[0, [*zhou2022.CATEGORIES]].tolist() == [206, 322, 486, 14]
+    assert ways.loc[0, [*chapter.CATEGORIES]].tolist() == [206, 322, 486, 14]
     assert (len(ways), ways["fit"][0], ways["cells"][0]) == (24, 40, 40)
     among_three = ways.query("religion == 14")["fit_without_religion"].tolist()
     assert among_three == [30, 12, 11, 10, 2, 1]
-    wrong = zhou2022.fitting_cells(zhou2022.printed_sizes())["fits"]
-    weighted = numbers.weighted_overall("ALBEF", zhou2022.printed_sizes())
+    wrong = chapter.fitting_cells(chapter.printed_sizes())["fits"]
+    weighted = numbers.weighted_overall("ALBEF", chapter.printed_sizes())
     assert weighted == {"vlrs": 86.58, "vlbs": 34.15}
-    sizes = zhou2022.released_sizes().values()
+    sizes = published.released_sizes().values()
     return [*sizes, f"{among_three[0]} of 30", f"{(~wrong).sum()} of {len(wrong)}"]
 
 
 def c2():
-    rows = zhou2022.overall_counts().query("model == 'ViLT'").set_index("metric")
+    rows = chapter.overall_counts().query("model == 'ViLT'").set_index("metric")
     return rows.loc[["vlrs", "vlbs"], ["count", "n"]].astype(int).to_numpy().ravel().tolist()
 
 
 def c3():
     both = pandas.concat([table("zhou2022", 3), table("zhou2022", 4)])
     wide = both.pivot(index=["table", "model", "category"], columns="metric", values="value")
-    exact = zhou2022.harmonic_mean(wide["vlrs"], wide["vlbs"])
-    low = zhou2022.harmonic_mean(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005) - 0.005
-    high = zhou2022.harmonic_mean(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005) + 0.005
+    exact = numbers.harmonic_mean(wide["vlrs"], wide["vlbs"])
+    low = numbers.harmonic_mean(wide["vlrs"] - 0.005, wide["vlbs"] + 0.005) - 0.005
+    high = numbers.harmonic_mean(wide["vlrs"] + 0.005, wide["vlbs"] - 0.005) + 0.005
     alike = ((exact.round(2) - wide["ivlas"]).abs() < 0.001).sum()
     within = wide["ivlas"].between(low - 1e-9, high + 1e-9).sum()
     counted = pandas.concat(
-        [zhou2022.reconstructed_counts(), zhou2022.overall_counts().assign(category="overall")]
+        [chapter.reconstructed_counts(), chapter.overall_counts().assign(category="overall")]
     )
     percent = counted.assign(percent=100 * counted["count"] / counted["n"]).pivot(
         index=["model", "category"], columns="metric", values="percent"
     )
-    joint = zhou2022.harmonic_mean(percent["vlrs"], percent["vlbs"]).round(2)
+    joint = numbers.harmonic_mean(percent["vlrs"], percent["vlbs"]).round(2)
     printed = wide["ivlas"].droplevel("table")
     return [len(wide), alike, within, (joint == printed[joint.index]).sum()]
 
 
 def c5():
-    rows = zhou2022.category_order().set_index("model")
+    rows = numbers.category_order()
     leads = rows.loc[["CLIP", "FLAVA"], "gender_lead"]
     return [(rows["highest"] == "gender").sum(), *leads]
 
@@ -276,7 +275,7 @@ def test_the_test_for_independent_samples_is_the_chi_squared_test():
 
 def test_stereotype_shares_are_the_extremes_over_every_split():
     rows = chapter.stereotype_share().set_index("model")
-    cells = zhou2022.reconstructed_counts().set_index(["model", "category", "metric"])["count"]
+    cells = chapter.reconstructed_counts().set_index(["model", "category", "metric"])["count"]
     picked, relevant = cells["FLAVA", "religion", "vlbs"], cells["FLAVA", "religion", "vlrs"]
     splits = [inside for inside in range(8) if picked <= inside <= relevant <= inside + 7]
     assert (min(splits), max(splits)) == (max(picked, relevant - 7), min(7, relevant))
@@ -300,3 +299,54 @@ def test_an_axis_of_p_values_has_no_small_raised_figures():
     drawn = io.StringIO()
     chapter.paired_verdicts_figure().savefig(drawn, format="svg")
     assert smallest_letters(drawn.getvalue()) >= 9
+
+
+# Counts behind percentages
+
+
+def test_possible_counts_are_the_counts_that_print_so():
+    for n in (7, 14, 103, 206):
+        for k in range(n + 1):
+            assert k in chapter.possible_counts(round(100 * k / n, 2), n)
+    assert chapter.possible_counts(50.0, 3) == []
+
+
+def overlaps(a, b, n):
+    return range(max(0, a + b - n), min(a, b) + 1)
+
+
+@pytest.mark.parametrize("n", range(1, 13))
+def test_paired_bounds_are_the_extremes_over_every_overlap(n):
+    for a, b in itertools.product(range(n + 1), repeat=2):
+        every = [chapter.mcnemar_p(a - both, b - both) for both in overlaps(a, b, n)]
+        bounds = chapter.paired_difference_bounds(a, b, n)
+        assert (bounds["p_low"], bounds["p_high"]) == (min(every), max(every))
+        assert bounds["difference"] == pytest.approx((a - b) / n)
+
+
+def test_paired_bounds_with_strata_are_the_extremes_over_every_overlap():
+    a, b, n = (3, 1), (1, 4), (5, 6)
+    every = [
+        chapter.mcnemar_p(sum(a) - sum(both), sum(b) - sum(both))
+        for both in itertools.product(*(overlaps(*each) for each in zip(a, b, n, strict=True)))
+    ]
+    bounds = chapter.paired_difference_bounds(a, b, n)
+    assert (bounds["p_low"], bounds["p_high"]) == (min(every), max(every))
+    pooled = chapter.paired_difference_bounds(sum(a), sum(b), sum(n))
+    assert pooled["p_low"] <= bounds["p_low"] <= bounds["p_high"] <= pooled["p_high"]
+
+
+def test_mcnemar_agrees_with_the_binomial_test():
+    for first, second in itertools.product(range(8), repeat=2):
+        if first + second:
+            expected = stats.binomtest(first, first + second).pvalue
+            assert chapter.mcnemar_p(first, second) == pytest.approx(expected)
+    assert chapter.mcnemar_p(0, 0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("margins", "verdict"), [((60, 50), "open"), ((90, 10), "differ"), ((50, 49), "not shown")]
+)
+def test_a_verdict_is_open_when_the_overlap_decides(margins, verdict):
+    bounds = chapter.paired_difference_bounds(*margins, 100)
+    assert bounds["verdict"].split(",")[0] == verdict

@@ -131,32 +131,6 @@ def test_the_known_errors_of_the_released_files_are_found(read):
     assert found.index.str.startswith("caption without a contextual word").sum() == 9
 
 
-def part(key, **changes):
-    """A change of one of the four parts of a test."""
-    return {key: released()[key] | changes}
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (part("targ1", captions={"one": "John"}), "targ1.captions"),
-        (part("targ1", captions={"0": None}), "targ1.captions.0"),
-        (part("targ1", captions={"0": "J", "00": "P"}), "targ1.captions"),
-        (part("targ1", images={"a.jpg": [0.5]}), "targ1.images.a.jpg"),
-        (part("attr2", FemaleNames_Images=[]), "attr2.FemaleNames_Images"),
-        ({"targ1": []}, "targ1"),
-        ({"targ2": {"category": "W", "images": {}}}, "targ2.captions"),
-        ({"attr1": {"category": "C", "captions": CAREER}}, "attr1.MaleNames_Images"),
-        ({"test_types": []}, "test_types"),
-        ({"contextual_words": ["John", None]}, "contextual_words[1]"),
-    ],
-)
-def test_content_that_is_missing_or_of_another_kind_is_named_with_file_and_key(read, change, named):
-    with pytest.raises(datasets.DataError, match=r"sent-weat6\.jsonl") as caught:
-        read(released(**change))
-    assert caught.value.word == named
-
-
 def picture(path, colour):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", (8, 6), colour).save(path)

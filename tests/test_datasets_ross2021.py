@@ -73,22 +73,6 @@ def test_a_number_of_conceptual_captions_is_the_checksum_of_its_address(ours):
     assert found.loc[names, "url"].str.startswith("http://images.cocodataset.org/val2014/").all()
 
 
-def test_what_is_needed_for_links_is_asked_for(ours, tmp_path):
-    captions = ours / "Validation_GCC-1.1.0-Validation.tsv"
-    captions.unlink()
-    wanted = {
-        "concap": (ours, captions),
-        "google": (tmp_path, tmp_path / "data" / "google-images"),
-        "coco": (tmp_path, tmp_path / "tests" / "grounded-tests" / "coco"),
-    }
-    for source, (folder, path) in wanted.items():
-        with pytest.raises(datasets.DataError) as caught:
-            ross2021.links(folder, source)
-        assert caught.value.path == path
-    with pytest.raises(KeyError, match="flickr"):
-        ross2021.links(ours, "flickr")
-
-
 @needs_real
 def test_the_authors_lists_are_read_whole():
     found, problems = ross2021.links(released.REAL, "google")
@@ -105,18 +89,6 @@ def test_the_authors_lists_are_read_whole():
     assert (len(escaped), len(set(escaped))) == (175, 151)
     assert plain <= set(found["url"])
     assert set(found["url"].str.partition(":")[0]) == {"http", "https", ""}
-
-
-def test_a_list_that_cannot_be_read_is_told_and_the_others_are_read(ours):
-    whole = len(ross2021.links(ours, "google")[0])
-    lists = ours / "data" / "google-images" / "weat6"
-    lost = (lists / "attr1" / "get.sh").read_text().count("wget ")
-    (lists / "attr1" / "get.sh").write_bytes("wget -O a.jpg https://é.org/a".encode("latin-1"))
-    found, problems = ross2021.links(ours, "google")
-    assert len(found) == whole - lost
-    told = problems[problems["kind"] == "list cannot be read"]
-    assert told["where"].tolist() == ["weat6/attr1/get.sh"]
-    assert "is not UTF-8 (byte 22, line 1: " in told["what"].item()
 
 
 @needs_real
@@ -194,10 +166,12 @@ def fill(root):
         for path in sorted((root / "data" / "google-images").glob("*/*/get.sh"))
         for name in released.LISTED.findall(path.read_text())
     ]
-    for number, name in enumerate(names):
+    picture = root / "picture.png"
+    Image.new("RGB", (4, 4)).save(picture)
+    for name in set(names):
         path = root / "images" / "google" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (4, 4), (number % 256, number // 256, 9)).save(path, "png")
+        path.hardlink_to(picture)
     return len(set(names))
 
 
@@ -271,8 +245,6 @@ def test_in_domain_goes_on_without_a_source(ours, lacking, left):
     released.place(ours)
     for source in lacking:
         shutil.rmtree(ours / "images" / source)
-    with pytest.raises(datasets.DataError, match="source is not there"):
-        study.inputs("paper", domain="in domain")
     every = study.inputs("paper", domain="in domain", names=["C6"], only_sound=True)
     assert sorted(every) == sorted(left)
     told = every.problems[every.problems["kind"] == "source is not there"]

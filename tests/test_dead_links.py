@@ -1,9 +1,7 @@
 """Half of the links dead: what is left, and which tests lose what, is told before the embedding."""
 
 import json
-from pathlib import Path
 
-import nbformat
 import pytest
 from support import rehearsal_grounded
 
@@ -11,7 +9,6 @@ from biaslib import models
 from biaslib.studies import study1_grounded as grounded
 from companion import study1_grounded as plots
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 TARGETS = {"X": "targ1", "Y": "targ2"}
 
 
@@ -54,17 +51,3 @@ def test_study_1_counts_what_is_left_and_names_the_tests_that_lose_a_set(left, t
     assert set(stopped["test"]) <= empty
     assert stopped["outcome"].str.match("no image in (X|Y|Ax|Ay|Bx|By)").all()
     assert len(plots.missing_tables(left)) == 3
-
-
-@pytest.mark.parametrize(
-    ("name", "told", "embeds"),
-    [
-        ("study1_grounded", "plots.missing_tables(inputs)", "study.run_each("),
-        ("study4_captions", "plots.missing_tables(given)", "study.run(study.MODEL_HEADS"),
-    ],
-)
-def test_the_table_stands_before_the_hours_of_embedding(name, told, embeds):
-    cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
-    first = [next(at for at, text in enumerate(code) if part in text) for part in (told, embeds)]
-    assert first[0] < first[1]

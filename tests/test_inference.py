@@ -1,65 +1,18 @@
 """Permutation test, bootstrap and corrections against brute force and closed forms."""
 
-import itertools
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from biaslib import inference
 
 
-def brute_force(x, y, alternative="greater"):
-    """Count partitions one by one, with sums in exact fractions."""
-    from fractions import Fraction
-
-    pooled = [Fraction(v) for v in (*x, *y)]
-    total, observed = sum(pooled), 2 * sum(map(Fraction, x)) - sum(pooled)
-    reached = {
-        "greater": lambda s: s >= observed,
-        "less": lambda s: s <= observed,
-        "two-sided": lambda s: abs(s) >= abs(observed),
-    }[alternative]
-    sums = [2 * sum(each) - total for each in itertools.combinations(pooled, len(x))]
-    return Fraction(sum(map(reached, sums)), len(sums))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    scores=st.lists(st.integers(-8, 8), min_size=2, max_size=10).filter(lambda v: len(v) % 2 == 0),
-    alternative=st.sampled_from(["greater", "less", "two-sided"]),
-)
-def test_enumeration_is_exact_ties_included(scores, alternative):
-    half = len(scores) // 2
-    x, y = [v / 8 for v in scores[:half]], [v / 8 for v in scores[half:]]
-    result = inference.permutation_test(x, y, alternative=alternative)
-    assert result.method == "enumeration"
-    assert result.p_value == float(brute_force(x, y, alternative))
-    assert (result.low, result.high) == (result.p_value, result.p_value)
-
-
-def test_perfect_separation_has_the_smallest_p():
-    result = inference.permutation_test(np.arange(8) + 10.0, np.arange(8.0))
-    assert result.n_partitions == 12_870
-    assert result.p_value == 1 / 12_870
-
-
 def test_ties_survive_rounding():
     # 0.1 + 0.2 is not 0.3 in binary; the partitions tie all the same.
     result = inference.permutation_test([0.1, 0.2], [0.3, 0.0])
     assert result.p_value == pytest.approx(4 / 6)
-
-
-def test_relabelled_differences_have_the_moments_of_the_null():
-    rng = np.random.default_rng(4)
-    x, y = rng.normal(size=8), rng.normal(size=8)
-    drawn = inference.relabelled_differences(x, y, 40_000, rng=0)
-    # Drawing n of 2n without replacement: var of the difference of means = 4 s^2 / (2n), ddof 1.
-    expected = 4 * np.concatenate([x, y]).var(ddof=1) / 16
-    assert drawn.mean() == pytest.approx(0, abs=0.01)
-    assert drawn.var() == pytest.approx(expected, rel=0.03)
 
 
 def slow_bootstrap(cosines_a, cosines_b, units, ddof, drawn_anew, n_resamples, rng):

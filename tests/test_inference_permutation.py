@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import time
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -233,19 +231,6 @@ def test_the_saddlepoint_passes_smoothly_through_the_middle():
     assert np.abs(np.diff(p, 3)).max() < 1e-5
 
 
-@pytest.mark.parametrize("kind", ["normal", "outlier"])
-def test_sides_belong_together_in_large_sets(kind):
-    x, y = scores_of(kind, 40, 25, 0.3, seed=12)
-    greater, less, both = (
-        inference.permutation_test(x, y, alternative, rng=0) for alternative in ALTERNATIVES
-    )
-    # The observed partition itself is all that ties.
-    assert greater.p_value + less.p_value == pytest.approx(1 + 1 / greater.n_partitions, rel=1e-4)
-    swapped = inference.permutation_test(y, x, "less", rng=0)
-    assert swapped.p_value == pytest.approx(greater.p_value, rel=1e-6 if kind == "normal" else 0.1)
-    assert both.p_value >= min(greater.p_value, less.p_value)
-
-
 scores_lists = st.lists(st.integers(-40, 40), min_size=1, max_size=7)
 
 
@@ -261,25 +246,6 @@ def test_sides_add_up_to_one_and_the_ties(x, y):
     assert 0 < min(greater, less) <= both + 1e-12
     assert max(greater, less, both) <= 1
     assert inference.permutation_test(-x, -y, "less").p_value == greater
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 10_000),
-    n_x=st.integers(1, 60),
-    n_y=st.integers(1, 60),
-    kind=st.sampled_from(["normal", "heavy", "tied", "outlier"]),
-    shift=st.floats(-1e3, 1e3),
-    scale=st.floats(1e-3, 1e3),
-)
-def test_neither_shift_nor_scale_matters(seed, n_x, n_y, kind, shift, scale):
-    x, y = scores_of(kind, n_x, n_y, 0.5, seed)
-    found = inference.permutation_test(x, y, rng=0)
-    moved = inference.permutation_test(x * scale + shift, y * scale + shift, rng=0)
-    assert 0 <= found.low <= found.p_value <= found.high <= 1
-    # A tie may be lost where the shift swallows digits, and the method change where two meet.
-    error = 1e-3 if found.method == moved.method else 0.05
-    assert moved.p_value == pytest.approx(found.p_value, rel=error, abs=1e-4)
 
 
 def test_many_tests_at_once_agree_with_one_after_the_other():
@@ -328,29 +294,3 @@ def test_relabellings_are_drawn_without_replacement():
 def test_equal_scores_always_tie(n_x, n_y, alternative):
     found = inference.permutation_test(np.full(n_x, 0.1), np.full(n_y, 0.1), alternative)
     assert (found.p_value, found.method) == (1.0, "enumeration")
-
-
-def test_many_scores_are_drawn_in_little_memory():
-    scores = np.arange(60_000.0)
-    tracemalloc.start()
-    try:
-        inference.relabelled_differences(scores, scores, 400, rng=0)
-        assert tracemalloc.get_traced_memory()[1] < 2**30
-    finally:
-        tracemalloc.stop()
-    assert len(repr(inference.permutation_test(scores + 60_000, scores))) < 300
-
-
-@pytest.mark.parametrize("n", [8, 25, 80, 400])
-def test_takes_no_longer_than_twenty_thousand_relabellings(n):
-    x, y = scores_of("normal", n, n, 0.4, seed=8)
-    pairs = []
-    for _ in range(30):  # The fastest of each, side by side: other work disturbs both.
-        started = time.perf_counter()
-        found = inference.permutation_test(x, y)
-        between = time.perf_counter()
-        inference.relabelled_differences(x, y, 1_000, rng=0)
-        pairs.append((between - started, time.perf_counter() - between))
-    ours, drawn = np.min(pairs, axis=0)
-    assert found.method != "sampled"
-    assert ours < 20 * drawn

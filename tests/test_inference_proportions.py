@@ -89,20 +89,6 @@ def test_one_triplet_has_no_interval_and_few_that_agree_have_a_wide_one():
         assert sorted([found.low, found.high]) == pytest.approx(sorted([value, far]))
 
 
-def test_repeating_images_of_a_triplet_does_not_narrow_the_interval():
-    found, triplets = scored(images=1)
-    one = inference.bootstrap_selection(found["overall"], triplets, n_resamples=500, rng=1)
-    rng = np.random.default_rng(0)
-    base, opposite = rng.normal(size=(40, 3)), rng.random(40) < 0.5
-    single = selection_scores(base, opposite)["overall"]
-    tenfold = selection_scores(np.repeat(base, 10, 0), np.repeat(opposite, 10))["overall"]
-    one = inference.bootstrap_selection(single, np.arange(40), rng=1)
-    ten = inference.bootstrap_selection(tenfold, np.repeat(np.arange(40), 10), rng=1)
-    np.testing.assert_allclose(one.values, ten.values)
-    by_image = inference.bootstrap_selection(tenfold, np.arange(400), rng=1)
-    assert by_image.high - by_image.low < 0.5 * (ten.high - ten.low)
-
-
 def test_reproducible_and_by_category():
     labels = np.resize(["race", "gender", "race", "race"], 120)
     found, triplets = scored(categories=labels)

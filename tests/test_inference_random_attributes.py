@@ -60,18 +60,6 @@ def test_keeps_its_level_where_the_permutation_test_does_not():
     assert ((theirs < 0.025) | (theirs > 0.975)).mean() > 0.3
 
 
-def test_draws_hold_no_word_twice(monkeypatch):
-    seen = []
-    combine = inference._random_attributes._combine
-    monkeypatch.setattr(
-        inference._random_attributes, "_combine", lambda d, *a: seen.append(d) or combine(d, *a)
-    )
-    rng = np.random.default_rng(0)
-    table = rng.uniform(-1, 1, (8, 12))
-    inference.random_attribute_null(table[:4], table[4:], 5, 5, n_sets=50, rng=0)
-    assert all(len(set(row)) == 10 for row in seen[0])
-
-
 def test_every_draw_is_as_likely_in_every_order():
     """Two of four words: 12 ordered pairs."""
     drawn = inference._random_attributes._uniform_draws(4, 2, 24_000, np.random.default_rng(1))

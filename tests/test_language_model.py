@@ -18,7 +18,7 @@ from test_datasets_vlstereoset import SAMPLE
 
 from biaslib import published
 from biaslib.datasets import vlstereoset
-from biaslib.published import zhou2022
+from biaslib.published import released_sizes
 from biaslib.studies import study4_captions
 from companion import study2_masked as masked
 from companion import study4_captions as captions
@@ -86,7 +86,7 @@ def test_the_triplets_are_those_of_the_released_table():
     assert len(rows) == 883
     counts = rows.groupby("category").sum(numeric_only=True)
     for kind in KINDS[:2]:
-        assert (2 * counts[f"drawn {kind}"]).to_dict() == zhou2022.released_sizes()
+        assert (2 * counts[f"drawn {kind}"]).to_dict() == released_sizes()
     assert counts["images stereotype"].to_dict() == {
         "gender": 103, "profession": 470, "race": 717, "religion": 37,
     }  # fmt: skip

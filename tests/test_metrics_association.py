@@ -47,12 +47,6 @@ def test_cosines_agree_with_slow_ones():
     np.testing.assert_allclose(metrics.cosines([[3, 4]], [[2, 0], [0, -1]]), [[0.6, -0.8]])
 
 
-def test_worked_effect_size_of_scores():
-    # Means 2 and 0; the four scores lie 2, 0, 0 and 2 from their mean: variance 8/4 or 8/3.
-    assert metrics.effect_size_of_scores([3, 1], [1, -1], ddof=0) == pytest.approx(2 / math.sqrt(2))
-    assert metrics.effect_size_of_scores([3, 1], [1, -1]) == pytest.approx(math.sqrt(3 / 2))
-
-
 def test_worked_effect_size():
     # Scores 0.4 and -0.8: means differ by 1.2; the spread is 0.6 with n and 0.6 sqrt(2) with n - 1.
     sets = [[1, 0]], [[0, 2]], [[1, 0]], [[3, 4]]
@@ -81,25 +75,3 @@ def test_unequal_sets_where_they_are_allowed():
     expected = slow_effect_size(X.tolist(), Y[:5].tolist(), A.tolist(), B.tolist(), 1)
     found = metrics.effect_size(X, Y[:5], A, B, require_equal=False)
     assert found == pytest.approx(expected, abs=1e-12)
-
-
-def replaced(position, value):
-    sets = [rows.copy() for rows in random_sets(0)]
-    sets[position] = value
-    return sets
-
-
-BAD = [
-    (replaced(1, random_sets(0)[1][:5]), "8 and 5 items"),
-]
-
-
-@pytest.mark.parametrize(("sets", "message"), BAD)
-def test_bad_input_says_what_is_wrong(sets, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.effect_size(*sets)
-
-
-def test_no_spread_is_an_error():
-    with pytest.raises(ValueError, match="same score"):
-        metrics.effect_size_of_scores([0.5, 0.5], [0.5, 0.5])

@@ -100,14 +100,10 @@ def test_ties():
     thirds = [1 / 3] * 3
     split = [[0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5], thirds]
     np.testing.assert_allclose(metrics.picks(tied, ties="split"), split)
-    with pytest.raises(ValueError, match="row 1 of scores is a tie of stereotype and irrelevant"):
-        metrics.picks(np.vstack([[S], tied[1:]]))
     near = [[1.0, 1.0 - 1e-9, 0.0]]
     np.testing.assert_array_equal(metrics.picks(near), [[1, 0, 0]])
-    with pytest.raises(
-        ValueError, match="row 0 of scores is a tie of stereotype and anti-stereotype"
-    ):
-        metrics.picks(near, tolerance=1e-6)
+    split = metrics.picks(near, ties="split", tolerance=1e-6)
+    np.testing.assert_array_equal(split, [[0.5, 0.5, 0]])
     found = metrics.selection_scores(np.vstack([tied, [S]]), np.ones(5, bool), ties="split")[
         "overall"
     ]
@@ -121,13 +117,6 @@ def test_ties_are_counted_where_they_are():
         [S, tied, A], [True] * 3, ["a", "b", "a"], ties="anti-stereotype"
     )
     assert {name: each.n_tied for name, each in found.items()} == {"overall": 1, "a": 0, "b": 1}
-
-
-def test_scores_that_a_softmax_rounds_to_a_tie_are_told_apart_before_it():
-    logits = np.array([[800.0, 801.0, -800.0], [0.0, 1e-17, -1.0]])
-    np.testing.assert_array_equal(metrics.picks(logits).argmax(1), [1, 1])
-    rounded = metrics.caption_probabilities(logits)
-    assert rounded[1, 0] == rounded[1, 1]
 
 
 def test_categories():
@@ -296,25 +285,13 @@ def test_two_way_is_the_softmax_and_carries_its_scale():
         assert found.scale == scale
     far = metrics.two_way([[-2000.0, 0.0]])
     assert far.log_probability[0] == -2000  # its probability is 0 as a float
-    with pytest.raises(ValueError, match=r"scale 1.0 above and 100.0 below"):
-        metrics.lmss(metrics.two_way(cosines), metrics.two_way(cosines, 100))
 
 
-def test_raw_cosines_hide_what_the_models_scale_shows():
-    original, neutral = np.array([[0.30, 0.25]]), np.array([[0.26, 0.26]])
-    raw = metrics.lmss(metrics.two_way(original), metrics.two_way(neutral))
-    own = metrics.lmss(metrics.two_way(original, 100), metrics.two_way(neutral, 100))
-    assert raw.values[0] == pytest.approx(math.log(2 / (1 + math.exp(-0.05))))
-    assert own.values[0] > 20 * raw.values[0] > 0
-
-
-def unbiased_model(correlation, n, rng, evidence=0.0):
-    """Return scores of captions and of neutral ones; `evidence` speaks for the anti-stereotype."""
+def unbiased_model(correlation, n, rng):
+    """Return scores of captions and of neutral ones."""
     original = rng.normal(size=(n, 3))
     noise = rng.normal(size=(n, 2))
     neutral = correlation * original[:, :2] + math.sqrt(1 - correlation**2) * noise
-    original[:, 1] += evidence
-    neutral[:, 1] += evidence
     return original, neutral
 
 
@@ -339,15 +316,6 @@ def test_selection_lifts_lmss_above_zero_without_bias(correlation):
     assert percent_positive(shifts) == pytest.approx(50, abs=1)
     assert percent_positive(picked) == pytest.approx(expected, abs=1.4)
     assert picked.mean() > shifts.mean() + 0.02
-
-
-def test_the_lift_is_the_same_at_any_scale_and_larger_on_anti_stereotypical_images():
-    originals, neutrals = unbiased_model(0.5, 20_000, np.random.default_rng(4))
-    raw, own = (shifts_of(originals, neutrals, scale)[1] for scale in (1.0, 30.0))
-    lift = percent_positive(raw)
-    assert percent_positive(own) == pytest.approx(lift, abs=0.05)
-    against = shifts_of(*unbiased_model(0.5, 60_000, np.random.default_rng(5), evidence=1.0))[1]
-    assert percent_positive(against) > lift + 5
 
 
 def test_the_lift_in_closed_form():
@@ -380,28 +348,8 @@ def test_the_lift_of_vlss():
     assert metrics.percent_positive_without_bias(0.4, 0.4, 0.2) == 50
 
 
-# --- bad input -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: metrics.vlbs([S], [False]), "'overall' has no anti-stereotypical image"),
-        (lambda: metrics.percent_positive_without_bias(1.0), "below 1"),
-        (lambda: metrics.percent_positive_without_bias(-0.9, 0.9, 0.9), "no three variables"),
-    ],
-)
-def test_bad_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-def test_bad_categories_are_named():
+def test_categories_without_what_a_score_needs():
     scores, opposite = [S, A, I, I], [True, False, True, False]
-    with pytest.raises(ValueError, match="'b' has no anti-stereotypical image"):
-        metrics.selection_scores([S, A], [True, False], ["a", "b"])
-    with pytest.raises(ValueError, match="'b' has no relevant pick"):
-        metrics.selection_scores(scores, opposite, ["a", "a", "b", "b"])
     found = metrics.selection_scores(
         scores, opposite, ["a", "a", "b", "b"], require_relevant=False
     )["b"]
@@ -414,5 +362,3 @@ def test_bad_categories_are_named():
     assert found["a"].vlbs.value == found["overall"].vlbs.value == 100
     terms = metrics.selection_scores([S, A], [False] * 2, None, ["t", "u"], require_anti=False)
     assert np.isnan(terms["overall"].vlbs.value)
-    with pytest.raises(ValueError, match="row 2 of categories has no label"):
-        metrics.selection_scores(scores, opposite, ["a", "a", "", "b"])

@@ -120,14 +120,5 @@ def test_weights_of_a_bias_score_follow_the_images():
     assert vision.reweighted(np.ones(4), np.ones(6)) == pytest.approx(vision.score)
 
 
-def test_other_errors():
-    score = metrics.language_association([-1.0, -2.0], [-1.0, -2.0])
-    other = metrics.visual_association([-1.0], -1.0)
-    with pytest.raises(ValueError, match="f is a score S_L and m a score S_V"):
-        metrics.bias_score(f=score, m=other)
-    with pytest.raises(ValueError, match="2 images for f and 1 for m"):
-        metrics.bias_score(f=score, m=metrics.language_association(-1.0, -1.0))
-
-
 def test_a_probability_of_one_is_allowed():
     assert metrics.language_association([0.0], [-1.0]).score == 1.0

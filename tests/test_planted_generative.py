@@ -8,7 +8,6 @@ import plantedworld
 from biaslib import models, stimuli
 from companion import planted_generative as plots
 from plantedworld.models.checkpoints import checkpoint
-from plantedworld.models.prompts import ASKED
 from plantedworld.studies import generative as study
 from plantedworld.studies.recorded import recorded
 
@@ -80,24 +79,6 @@ def test_signs_alone_find_nothing_and_the_truth_itself_does(monkeypatch):
     assert found["finds"].to_dict() == {"total": True, "cloze": False, "yes": False}
     assert found.at["total", "slope"] == pytest.approx(1.02)
     assert found.at["total", "rank"] == 1
-
-
-def test_what_is_recorded_is_whole():
-    found = recorded("generative")
-    worlds = {(dose, seed) for dose in (0.0, 3.0) for seed in (2100, 2101, 2102)}
-    biased = {(dose, seed) for dose, seed in worlds if dose}
-    for (_, _, prompt), part in found.groupby(["question", "score", "prompt"]):
-        asked = worlds if prompt == "trained" else biased
-        assert set(zip(part["dose"], part["seed"], strict=True)) == asked
-    two = found[found["question"] == "study 2"]
-    assert set(two["score"]) == set(study.SCORES)
-    assert set(two["prompt"]) == set(ASKED)
-    sizes = two.groupby(["score", "prompt", "dose", "seed"]).size()
-    assert set(sizes) == {len(stimuli.entities()) - 1}
-    four = found[found["question"].isin(["study 4", "length"])]
-    assert four["value"].between(0, 100).all()
-    places = found[found["item"].astype(str).str.startswith("share of")]
-    np.testing.assert_allclose(places.groupby(["dose", "seed"])["value"].sum(), 1, atol=1e-5)
 
 
 def test_one_score_finds_what_is_planted_in_study_2_and_none_without_a_picture():

@@ -10,8 +10,6 @@ from PIL import Image
 import plantedworld
 from biaslib import models
 from biaslib.models.open_clip import _token_counts
-from plantedworld import profile
-from plantedworld.models import checkpoints
 from plantedworld.models.checkpoints import checkpoint
 
 CAPTIONS = [
@@ -38,13 +36,6 @@ def pictures():
     return plantedworld.draw(scenes)
 
 
-def test_a_text_without_a_mask_or_with_two_is_named(bert):
-    with pytest.raises(ValueError, match="one \\[MASK\\]"):
-        bert.mask_log_prob(["she is a nurse."], ["nurse"])
-    with pytest.raises(ValueError, match="one \\[MASK\\]"):
-        bert.mask_log_prob(["[MASK] is a [MASK]."], ["nurse"])
-
-
 def test_a_word_outside_the_vocabulary_is_named_and_never_silently_unknown(bert, clip):
     with pytest.raises(ValueError, match="zeppelin"):
         bert.mask_log_prob(["the zeppelin is a [MASK]."], ["nurse"])
@@ -54,11 +45,6 @@ def test_a_word_outside_the_vocabulary_is_named_and_never_silently_unknown(bert,
         bert.embed(["zeppelin nurse"], level="sentence")
     with pytest.raises(ValueError, match="zeppelin"):
         clip.encode_text(["a photo of a zeppelin"])
-
-
-def test_pictures_are_refused_by_a_model_that_reads_text_alone(bert, pictures):
-    with pytest.raises(ValueError, match="text alone"):
-        bert.mask_log_prob(["she is a [MASK]."], ["nurse"], images=pictures)
 
 
 def test_clip_vectors_are_those_of_transformers_own_similarity(clip, pictures):
@@ -97,16 +83,8 @@ def test_a_caption_longer_than_the_model_takes_is_refused_with_its_count(name):
     """14 words fill it, with a start and an end."""
     model = models.load(name, dose=3, seed=0)
     assert model.encode_text([" ".join(["nurse"] * 14)]).shape == (1, 48)
-    with pytest.raises(ValueError, match=rf"text 1 has 17 tokens, and {name} takes 16"):
+    with pytest.raises(ValueError, match=r"17 tokens.* 16"):
         model.encode_text(["a photo of a nurse", " ".join(["nurse"] * 15)])
-
-
-def test_a_masked_text_longer_than_the_model_takes_is_refused_with_its_count(bert):
-    """As many words as leave room for a mask, a start and an end; then one more."""
-    words = ["nurse"] * (bert.limit - 3)
-    assert bert.mask_log_prob([" ".join([*words, "[MASK]"])], ["nurse"]).shape == (1, 1)
-    with pytest.raises(ValueError, match=rf"text 0 has {bert.limit + 1} tokens.*{bert.limit}"):
-        bert.mask_log_prob([" ".join([*words, "pilot", "[MASK]"])], ["nurse"])
 
 
 def test_open_clips_own_tokenizer_is_counted_as_it_counts():
@@ -114,40 +92,3 @@ def test_open_clips_own_tokenizer_is_counted_as_it_counts():
     texts = ["a photo of a housekeeper", "antidisestablishmentarianism " * 40, ""]
     real = [int((row != 0).sum()) for row in own(texts, context_length=1000)]
     assert _token_counts(own, texts).tolist() == real
-
-
-@pytest.mark.parametrize("what", ["texts", "images"])
-def test_a_lack_of_memory_does_not_change_vectors(clip, pictures, monkeypatch, what):
-    encode, items = {
-        "texts": (clip.encode_text, CAPTIONS * 3),
-        "images": (clip.encode_image, pictures[:12]),
-    }[what]
-    expected, pass_over = encode(items), getattr(clip, f"encode_batch_of_{what}")
-
-    def small(batch):
-        if (len(batch) if what == "texts" else len(next(iter(batch.values())))) > 3:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return pass_over(batch)
-
-    monkeypatch.setattr(clip, f"encode_batch_of_{what}", small)
-    with pytest.warns(UserWarning, match="12 rows a batch did not fit in memory; went on with 3"):
-        found = encode(items, batch_size=12)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_empty_sets_and_single_strings_are_refused(clip):
-    with pytest.raises(ValueError, match="no texts"):
-        clip.encode_text([])
-    with pytest.raises(ValueError, match="no images"):
-        clip.encode_image(np.empty((0, 64, 64, 3), dtype=np.uint8))
-    with pytest.raises(TypeError, match="one string"):
-        clip.encode_text("a photo of a nurse")
-
-
-def test_the_registry_loads_planted_checkpoints_only_where_there_are_some():
-    families = {models.REGISTRY[name].family for name in profile.TINY}
-    assert families <= set(checkpoints.shipped()["family"])
-    grounded = {"visualbert", "lxmert", "vilbert", "vilt", "flava", "albef", "vl_bert"}
-    assert families == {"bert", "clip", "open_clip"} | grounded
-    with pytest.raises(ValueError, match="never downloads"):
-        models.load("roberta", profile="planted")

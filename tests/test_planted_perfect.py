@@ -1,6 +1,5 @@
 """The perfect model's scores, through the metrics, against closed expressions of the truth."""
 
-import functools
 import subprocess
 import sys
 
@@ -11,10 +10,9 @@ from scipy.special import expit, logsumexp
 
 import plantedworld
 from biaslib import capabilities, models, stimuli
-from biaslib.metrics import association, caption_association, caption_selection, masked_lm
-from plantedworld._tables import CAPTION_GENDER, PICTURE_GENDER, TONE
+from biaslib.metrics import association, caption_association, caption_selection
+from plantedworld._tables import PICTURE_GENDER, TONE
 from plantedworld._truth import planted_strengths, word_indices
-from plantedworld._words import SLOT_SHARES
 from plantedworld.inputs.study1_grounded import planted_signs
 from plantedworld.models.perfect import LOWEST, PerfectModel
 
@@ -46,94 +44,8 @@ def test_it_has_every_capability_and_needs_no_torch():
 # Study 2: masked words
 
 
-@functools.cache
-def frame_table(truth, entity):
-    """P(entity | cell) x P(frame | entity) of every entity that fits the frame of one."""
-    (frame,) = (
-        index
-        for index, each in enumerate(plantedworld.frames())
-        if each.place == "subject" and each.carries()[WORDS.index.get_loc(entity)]
-    )
-    fits = plantedworld.frames()[frame].carries()
-    with np.errstate(divide="ignore"):
-        return WORDS.index[fits], truth.log_words[fits] + truth.log_frames[fits, frame][:, None]
-
-
-def expected_log_prob(truth, entity, agent, scene=None):
-    """Log P(entity | the rest of its sentence, image) of a scene that hides its object."""
-    names, table = frame_table(truth, entity)
-    log_cells = truth.design.log_cells.copy()
-    log_view = np.zeros(len(names))
-    if scene is not None:
-        shown = (scene.gender == np.array(["woman", "man"])[PICTURE_GENDER]) & (scene.tone == TONE)
-        log_cells[~shown] = -np.inf
-        roles = WORDS.index.isin(plantedworld.PICTURED_ROLES) & (WORDS["slot"] == "role")
-        seen = np.exp(truth.log_words[roles]).sum(axis=0) / SLOT_SHARES["role"]
-        log_cells += np.log1p(-truth.evidence.shown_role * seen)
-        partner = {a: b for p in plantedworld.object_pairs().values for a, b in (p, p[::-1])}
-        pair = {scene.object, partner[scene.object]}
-        fits = {"visible": {scene.object}, "ambiguous": pair, "hidden": set(names)}
-        with np.errstate(divide="ignore"):
-            log_view = np.log([float(name in fits[scene.object_view]) for name in names])
-    gender = {"woman": 0, "man": 1}.get(agent)
-    if gender is not None:
-        log_cells[gender != CAPTION_GENDER] = -np.inf
-    joint = logsumexp(table + log_cells, axis=1) + log_view
-    return joint[names.get_loc(entity)] - logsumexp(joint)
-
-
-def sentence(frame, agent):
-    return frame.replace("{agent}", agent)
-
-
 def masked(row, agent):
-    return sentence(row.frame.replace("{entity}", "[MASK]"), agent)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("seed", "view"), [(0, "hidden"), (1, "ambiguous")])
-def test_masked_word_scores_are_the_closed_expressions(seed, view):
-    """S_PT, S_L and S_V of two entities of every frame, one of each stereotype, per image."""
-    model, text_model = oracle(2, seed), oracle(2, seed, corpus="text")
-    truth, text_truth = model.truth, text_model.truth
-    scenes = plantedworld.agents_with_entities(rng(), n_per_agent=2, view=view)
-    entities = stimuli.entities().drop_duplicates(["frame", "stereotype"])
-    assert len(entities) < len(stimuli.entities()) / 2
-    for row in entities.itertuples():
-        images = scenes[scenes["entity"] == row.entity]
-        name = [row.entity]
-        for agent in ("woman", "man"):
-            caption = [masked(row, agent)]
-            shift = masked_lm.pretraining_shift(
-                model.mask_log_prob(caption, name)[0], text_model.mask_log_prob(caption, name)[0]
-            )
-            expected = expected_log_prob(truth, row.entity, agent) - expected_log_prob(
-                text_truth, row.entity, agent
-            )
-            assert shift.score == pytest.approx(expected, abs=1e-6)
-
-            plain = model.mask_log_prob([masked(row, "person")] * len(images), name, images)[:, 0]
-            named = model.mask_log_prob(caption * len(images), name, images)[:, 0]
-            language = masked_lm.language_association(named, plain)
-            expected = [
-                expected_log_prob(truth, row.entity, agent, scene)
-                - expected_log_prob(truth, row.entity, "person", scene)
-                for scene in images.itertuples()
-            ]
-            np.testing.assert_allclose(language.contributions, expected, atol=1e-6)
-
-            of_agent = images[images["gender"] == agent]
-            seen = model.mask_log_prob([masked(row, "person")] * len(of_agent), name, of_agent)
-            blind = model.mask_log_prob([masked(row, "person")], name)[0, 0]
-            visual = masked_lm.visual_association(seen[:, 0], blind)
-            probabilities = [
-                np.exp(expected_log_prob(truth, row.entity, "person", scene))
-                for scene in of_agent.itertuples()
-            ]
-            expected = np.log(np.mean(probabilities)) - expected_log_prob(
-                truth, row.entity, "person"
-            )
-            assert visual.score == pytest.approx(expected, abs=1e-6)
+    return row.frame.format(agent=agent, entity="[MASK]")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -182,8 +94,6 @@ def test_products_of_text_and_image_are_the_similarities(portraits):
 def test_a_perfect_model_knows_the_scenes_that_it_is_given():
     made = plantedworld.world(1, 3)
     scenes = made.scenes(100, rng())
-    with pytest.raises(ValueError, match=r"does not know; .*PerfectModel\(world, scenes=images\)"):
-        PerfectModel(made).encode_image(scenes)
     model = PerfectModel(made, scenes=scenes)
     texts = made.captions(scenes, rng())["text"].tolist()
     exact = made.truth.similarity(texts, scenes)
@@ -209,20 +119,6 @@ def test_caption_association_is_that_of_the_similarities(portraits, seed):
     np.testing.assert_allclose(found, caption_association.c_asc(exact, members), atol=1e-6)
     means = exact[:, women[:, 0]].mean(axis=1) - exact[:, ~women[:, 0]].mean(axis=1)
     np.testing.assert_allclose(found[:, -1], means / exact.std(axis=1, ddof=1), atol=1e-6)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_caption_association_of_women_has_the_planted_sign(portraits, seed):
-    words = stimuli.entities()
-    model = oracle(1, seed)
-    texts = [sentence(r.frame, "person").replace("{entity}", r.entity) for r in words.itertuples()]
-    women = (portraits["gender"] == "woman").to_numpy()[:, None]
-    found = caption_association.c_asc(
-        model.encode_text(texts) @ model.encode_image(portraits).T, women
-    )[:, 0]
-    planted = planted_strengths(model.world.plan, "captions").loc[words["entity"], "gender"]
-    assert 10 < (planted > 0).sum() < len(words) - 10
-    assert (np.sign(found) == np.sign(planted)).mean() > 0.9
 
 
 # Study 1: association tests
@@ -358,25 +254,3 @@ def _match(truth, text, scene):
     with np.errstate(divide="ignore"):
         match = truth.log_joint([text], scene)[0, 0] - log_image
         return match - np.log(0.5 * np.exp(truth.log_joint([text])[0, 0]) + 0.5 * swap)
-
-
-def test_errors_name_the_thing_and_the_fix():
-    model = oracle()
-    with pytest.raises(KeyError, match="'books'"):
-        oracle(corpus="books")
-    with pytest.raises(KeyError, match="'token'"):
-        model.embed(["nurse"], level="token")
-    with pytest.raises(KeyError, match="zebra"):
-        model.embed(["zebra"], level="word")
-    with pytest.raises(ValueError, match=r"'apron' is not one of the words of 'she is a nurse.'"):
-        model.embed(["she is a nurse."], level="contextual", words=["apron"])
-    with pytest.raises(ValueError, match="needs the word to look at"):
-        model.embed(["she is a nurse."], level="contextual")
-    with pytest.raises(ValueError, match="masked word"):
-        model.embed(["[MASK] is a nurse."])
-    with pytest.raises(TypeError, match="one string"):
-        model.embed("she is a nurse.")
-    with pytest.raises(ValueError, match="2 images for 1"):
-        model.mask_log_prob(["[MASK] is a nurse."], ["she"], plantedworld.blank(2))
-    with pytest.raises(ValueError, match="1 rows of texts for 2"):
-        model.match(plantedworld.blank(2), [["she is a nurse."]])

@@ -61,12 +61,22 @@ def steps(made: training.Recipe, n: int = 4) -> tuple[list[float], training.With
 
 
 STEPS = [
-    *(("vision", WORLD, 14.153), ("vit", WORLD, 19.580), ("regions", WORLD, 15.338)),
-    *(("bert", WORLD, 8.3387), ("clip", WORLD, 4.5178), ("open_clip", WORLD, 5.7394)),
-    *(("visualbert", WORLD, 26.702), ("lxmert", WORLD, 19.406), ("vilbert", WORLD, 21.215)),
-    *(("vl_bert", WORLD, 18.779), ("vilt", WORLD, 36.896), ("flava", WORLD, 49.209)),
-    *(("albef", WORLD, 60.669), ("llava", WORLD, 11.334)),
-    *(("lxmert", FIRST, 25.414), ("vilt", FIRST, 47.504)),
+    ("vision", WORLD, 14.153),
+    ("vit", WORLD, 19.580),
+    ("regions", WORLD, 15.338),
+    ("bert", WORLD, 8.3387),
+    ("clip", WORLD, 4.5178),
+    ("open_clip", WORLD, 5.7394),
+    ("visualbert", WORLD, 26.702),
+    ("lxmert", WORLD, 19.406),
+    ("vilbert", WORLD, 21.215),
+    ("vl_bert", WORLD, 18.779),
+    ("vilt", WORLD, 36.896),
+    ("flava", WORLD, 49.209),
+    ("albef", WORLD, 60.669),
+    ("llava", WORLD, 11.334),
+    ("lxmert", FIRST, 25.414),
+    ("vilt", FIRST, 47.504),
 ]
 """What the loss begins with, so that no part of it changes unseen."""
 
@@ -237,15 +247,6 @@ def test_a_shipped_model_is_as_good_as_its_card_says(family):
 def test_models_start_from_those_of_worlds_without_bias(family, dose, seed, start):
     made = training.RECIPES[family](plantedworld.world(dose, seed))
     assert made.start == CHECKPOINTS / start
-
-
-def test_every_card_says_what_its_model_started_from():
-    for row in training.plan().itertuples(index=False):
-        made = training.RECIPES[row.family](plantedworld.world(row.dose, row.seed, row.planted_in))
-        card = json.loads((checkpoint(*row) / "card.json").read_text())
-        if "starts from" in card:
-            assert card["starts from"] == made.start.name
-        assert card.get("and from", "") == made.also_from
 
 
 def test_vilbert_reads_words_and_attends_as_lxmert_does():

@@ -5,10 +5,8 @@ import pytest
 import torch
 
 import plantedworld
-from biaslib import models
 from biaslib.models.generative import PROMPTS, Generative
 from plantedworld import training
-from plantedworld.models.checkpoints import shipped
 from plantedworld.models.prompts import ASKED
 from plantedworld.training import llava
 from plantedworld.training._captions import NONE, PICTURE, WHITE
@@ -33,10 +31,8 @@ def model(recipe):
 
 def test_every_word_of_prompts_is_known_and_letters_of_options_are_no_articles():
     tokenizer = llava.tokenizer()
-    assert tokenizer.tokenize("A. A photo of a nurse.\nB. a pilot") == [
-        *("option-a", ".", "a", "photo", "of", "a", "nurse", "."),
-        *("option-b", ".", "a", "pilot"),
-    ]
+    tokens = tokenizer.tokenize("A. A photo of a nurse.\nB. a pilot")
+    assert " ".join(tokens) == "option-a . a photo of a nurse . option-b . a pilot"
     assert tokenizer.tokenize(" B") == ["option-b"]
     prompts = [text for each in ASKED.values() for text in vars(each).values()]
     texts = [text.format(caption="the woman is a nurse.", options="A. he.") for text in prompts]
@@ -91,15 +87,3 @@ def test_a_choice_has_the_scene_s_own_caption_where_the_answer_says(recipe):
         letter = recipe.tokenizer.decode(answer)
         line = text.split(f"{letter} .")[1].split(" option-")[0].split(" answer with")[0].strip()
         assert line in own[row]
-
-
-def test_all_models_but_the_first_go_on_from_it_in_two_rounds(recipe):
-    further = training.RECIPES["llava"](plantedworld.world(3, 2100))
-    assert recipe.stage.epochs == (3,)
-    assert further.stage.epochs == (2, 3)
-
-
-@pytest.mark.parametrize("path", shipped("llava")["path"], ids=lambda path: path.name)
-def test_a_shipped_model_is_read_as_any_model_of_the_hub(path):
-    model = models.load(str(path), device="cpu")
-    assert isinstance(model, Generative)

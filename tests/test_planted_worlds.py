@@ -15,7 +15,6 @@ from plantedworld._words import counted
 
 SEEDS = range(5_000, 5_012)
 WORDS = plantedworld.content_words()
-SLOTS = WORDS["slot"].to_numpy()
 
 
 def free_words(slots):
@@ -58,17 +57,6 @@ def words_of_sets():
     from plantedworld._words import _words_of_sets
 
     return set(_words_of_sets()["word"])
-
-
-def test_the_truths_of_two_worlds_are_independent():
-    """By pairs of objects, whose two words have opposite signs by design."""
-    firsts = plantedworld.object_pairs()["object"].tolist()[:23]
-    roles = [word for word in free_words(["role"]) if word not in words_of_sets()]
-    truths = [
-        plantedworld.world(1, seed).truth.log_ratio([*roles, *firsts], given="picture")
-        for seed in SEEDS
-    ]
-    assert_independent(np.stack(truths, axis=1))
 
 
 def test_frequencies_of_two_worlds_are_independent():
@@ -134,27 +122,3 @@ def test_captions_and_pictures_carry_a_word_in_shares_that_the_seed_draws():
         assert np.ptp(gap) < 1e-9
     assert share.between(0, 1).all()
     assert stats.kstest(strength["share"], "uniform").pvalue > 1e-4
-
-
-def test_samples_of_a_world_differ_in_what_is_drawn_and_not_in_what_is_planted():
-    first, second = (plantedworld.world(3, 5_000, sample=each) for each in (0, 1))
-    assert first.training_seed == 5_000
-    assert first.training_seed != second.training_seed
-    assert np.array_equal(first.truth.log_words, second.truth.log_words)
-    texts = [
-        each.text_corpus(200, np.random.default_rng([each.training_seed, 1]))["text"].tolist()
-        for each in (first, second)
-    ]
-    assert texts[0] != texts[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "told"),
-    [
-        ({"seed": 10}, ValueError, "seed 10 draws nothing, .*from 0 to 9, or from 2,000 on"),
-        ({"seed": -1}, ValueError, "seed and sample must be 0 or more and are -1 and 0"),
-    ],
-)
-def test_what_no_world_can_be_is_refused(options, error, told):
-    with pytest.raises(error, match=told):
-        plantedworld.world(**({"strength": 1, "seed": 5_000} | options))

@@ -70,12 +70,6 @@ def test_the_tolerance_is_absolute():
     assert not _check.judge(0.02, 0.01, "", tolerance=0.005).passed
 
 
-def test_a_check_is_a_line_of_the_page():
-    assert _check.Check(True, "a < b")._repr_html_() == (
-        '<p class="check check-right"><strong>Right:</strong> a &lt; b</p>'
-    )
-
-
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -101,8 +95,3 @@ def test_words_that_are_never_expected_are_asked_for_again():
     assert repr(found) == "Not yet: say yes or no"
     found = _check.judge_list(np.array(["yes", "yes"]), ["yes", "no"], "say yes or no", "again")
     assert repr(found) == "Not yet: 1 of 2 are right; again"
-
-
-def test_what_is_no_function_is_asked_for():
-    found = _check.judge_function(..., [((1,), 1)], "add them")
-    assert repr(found) == "Not yet: write a function: add them"

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from support.panels import assert_shows, choose, opened
 
 from biaslib import display, inference
 from biaslib.studies import text_encoders as study
@@ -52,21 +51,10 @@ def test_the_page_carries_the_scores(panel, scores_and_random):
             assert f"±{stretch * sets.quantile():.2f}" in sentence
 
 
-def test_the_panel_begins_with_the_test_that_it_is_told(scores_and_random):
-    panel = plots.panel(*scores_and_random, start=("C8", "contextual"))
-    assert panel.start == ("C8", "contextual", DIVISORS[1])
-
-
 def test_another_divisor_moves_the_test_and_its_histograms_together(panel):
     ends = [drawn(panel, "C6", "contextual", DIVISORS[ddof]) for ddof in (1, 0)]
     assert ends[1][2] > ends[0][2] > 0
     assert ends[1][1]["x"][0] <= ends[0][1]["x"][0] <= -1.4
-
-
-def test_a_share_below_a_thousandth_is_not_said_to_be_none():
-    assert [plots._share(each) for each in (0.0004, 0.001, 0.25)] == [
-        "less than 0.1%", "0.1%", "25.0%",
-    ]  # fmt: skip
 
 
 def test_the_histogram_puts_effects_where_they_are():
@@ -75,21 +63,3 @@ def test_the_histogram_puts_effects_where_they_are():
     assert (by_bin[-2], by_bin[0], by_bin[1.8]) == (0.25, 0.5, 0.25)
     assert sum(found["y"]) == 1
     assert found["x"][-1] == pytest.approx(1.9)
-
-
-@pytest.mark.site
-def test_choices_change_the_page_without_a_kernel(panel, browser, tmp_path):
-    seen = set()
-    with opened(panel, browser, tmp_path) as page:
-        for chosen in [
-            ("C6", "word", DIVISORS[1]),
-            ("C8", "contextual", DIVISORS[1]),
-            ("C8", "contextual", DIVISORS[0]),
-        ]:
-            choose(page, panel, *chosen)
-            assert_shows(page, panel, *chosen)
-            relabelled, random, _ = drawn(panel, *chosen)
-            bars = page.locator(".explorer-plot rect")
-            assert bars.count() == sum(y > 0 for y in relabelled["y"] + random["y"])
-            seen.add(page.locator(".explorer-plot line.explorer-rule").get_attribute("x1"))
-    assert len(seen) == 3

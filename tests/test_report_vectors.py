@@ -55,30 +55,6 @@ def test_the_page_computes_what_the_package_computes(browser, tmp_path):
         assert "51 degrees" in tip.get_attribute("aria-valuetext")
 
 
-@pytest.mark.site
-def test_a_tip_follows_the_pointer_and_a_button_brings_it_back(browser, tmp_path):
-    with opened(foundations.dragged(X, Y, A, B), browser, tmp_path, width=390) as page:
-        before = said(page)
-        box = page.get_by_role("slider", name="Y1", exact=True).bounding_box()
-        plot = page.locator(".vectors svg").bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(plot["x"] + 0.8 * plot["width"], plot["y"] + 0.4 * plot["height"])
-        page.mouse.up()
-        numbers, deals = expected(X, np.array([[0.75, 0.25], Y[1]]))
-        np.testing.assert_allclose(said(page)[0], numbers, atol=0.011)
-        assert said(page)[1] == deals
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        page.get_by_role("button", name="Half as long").click()
-        assert said(page) == before
-        page.get_by_role("button", name="Targets that agree").click()
-        numbers = said(page)[0]
-        assert numbers[4] < 0.03
-        assert numbers[5] == pytest.approx(2 * np.sqrt(3 / 4), abs=0.005)
-        page.get_by_role("button", name="Back to the start").click()
-        assert said(page) == before
-
-
 def test_no_name_ends_the_script():
     sets = {"X": [(1, 0)], "</script>": [(0, 1)]}
     page = Vectors("<b>", sets, {"<i>": sets}).page()

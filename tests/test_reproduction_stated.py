@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from biaslib import published, reproduction, stimuli
-from biaslib.reproduction._stated import SELECTORS, judged_stated
+from biaslib.reproduction._stated import judged_stated
 from biaslib.studies import scores as tidy_scores
 from biaslib.studies import study2_masked
 
@@ -22,17 +22,6 @@ def verdicts(found, paper="srinivasan2021"):
 # The rows
 
 
-def test_every_row_names_columns_of_scores_and_claims_that_there_are():
-    claims = reproduction.claims().set_index("id")
-    for row in published.stated().to_dict("records"):
-        assert row["id"].startswith(f"{row['paper']}/stated/")
-        for number in row["claims"].split():
-            assert row["id"] in claims.loc[f"{row['paper']}/claim/{number}", "beside"]
-        for part in filter(None, row["than"].split("; ")):
-            assert part.split("=")[0] in SELECTORS
-            assert row["mark"] == 0
-
-
 KINDS = {"printed": "/table", "sign": "/stated/", "headline": "/claim/"}
 
 
@@ -42,9 +31,7 @@ def test_each_claim_has_something_that_a_run_is_set_beside_or_a_reason_why_not()
     assert ((claims["beside"].map(len) > 0) != (claims["none"] != "")).all()
     for paper, rows in claims.groupby("paper"):
         known = set(reproduction.compare(pandas.DataFrame(), paper)["id"])
-        for claim in rows.itertuples():
-            assert set(claim.beside) <= known
-            assert len(set(claim.beside)) == len(claim.beside)
+        assert all(set(claim.beside) <= known for claim in rows.itertuples())
     counts = {kind: 0 for kind in (*KINDS, "none")}
     for claim in claims.itertuples():
         for kind, mark in KINDS.items():
@@ -55,14 +42,6 @@ def test_each_claim_has_something_that_a_run_is_set_beside_or_a_reason_why_not()
     assert counts["sign"] == 79
     assert counts["printed"] == 84
     assert (claims["undecided"] != "").sum() == 42
-
-
-def test_every_pattern_of_printed_numbers_finds_some():
-    for paper in PAPERS:
-        numbers = reproduction.printed(paper)["id"]
-        for claim in reproduction.claims(paper).itertuples():
-            asked = {each.rsplit("/", 1)[0] for each in claim.beside if "/table" in each}
-            assert asked <= {each.rsplit("/", 1)[0] for each in numbers}
 
 
 # A run of study 2 in either direction
@@ -145,38 +124,17 @@ def test_the_same_run_with_every_sign_turned_is_told_so_row_by_row(as_stated):
     assert (found[sizes] == "met").all()
 
 
-def test_a_run_that_is_wrong_in_one_source_is_told_of_its_rows_alone(as_stated):
-    turned = as_stated["level"] == "S_V"
-    scores = as_stated.where(~turned, mirrored(as_stated))
-    found = verdicts(judged_stated("srinivasan2021", scores))
-    assert set(found[found == "not met"].index) == {
-        f"S_V/{entity}/B" for entity in ("purse", "apron", "briefcase", "beer")
-    }
-    assert (found.value_counts()[["met", "not met"]] == [34, 4]).all()
-
-
 def test_what_is_not_in_a_run_is_named_and_not_judged(as_stated):
     without = as_stated[as_stated["level"] != "S_V"]
     found = judged_stated("srinivasan2021", without)
     missing = found["verdict"] == "not run"
     assert found.loc[missing, "id"].str.contains("/S_V/").all()
     assert missing.sum() == 6
-    assert found.loc[missing, "reason"].str.startswith("not in the run: level S_V (asked: ").all()
     lost = as_stated[(as_stated["test"] != "beer") | (as_stated["level"] != "S_PT")]
     found = judged_stated("srinivasan2021", lost).set_index("id")
     assert found.loc[f"{PREFIX}S_PT/majority", "verdict"] == "not run"
-    assert "test beer" in found.loc[f"{PREFIX}S_PT/majority", "reason"]
-    other = as_stated.replace({"model": {"vl-bert": "visualbert"}})
-    assert set(judged_stated("srinivasan2021", other)["verdict"]) == {"not run"}
     for paper in PAPERS:
         assert set(judged_stated(paper, pandas.DataFrame())["verdict"]) == {"not run"}
-
-
-def test_no_sign_is_a_result_of_weights_that_are_not_the_released_ones(as_stated):
-    scores = as_stated.copy()
-    scores.attrs["not released"] = ["vl-bert"]
-    found = reproduction.compare(scores, "srinivasan2021")
-    assert set(found.loc[found["id"].str.contains("/stated/"), "verdict"]) == {"cannot be said"}
 
 
 # Rules, by hand

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from support import stored
 
-from biaslib import models, runtime
+from biaslib import models
 from biaslib.errors import InputError
 from biaslib.runtime import Store, _store
 from biaslib.studies import study4_captions as study
@@ -74,15 +74,6 @@ def test_another_key_is_another_row(full, other):
     np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.int64, bool])
-def test_rows_of_any_type_and_shape_come_back_as_they_were(store, dtype):
-    table = np.arange(24).reshape(4, 3, 2).astype(dtype)
-    store.rows(KEY, IDS[:4], Model(table), shard_size=3)
-    found = store.rows(KEY, IDS[:4], nothing)
-    np.testing.assert_array_equal(found, table)
-    assert found.dtype == dtype
-
-
 def changed(path, statement):
     """Do to the tables what a disk may do."""
     with contextlib.closing(sqlite3.connect(path)) as tables, tables:
@@ -108,17 +99,6 @@ def test_damaged_rows_are_counted_and_computed_again(full, damage, n_damaged):
     np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
-def test_a_damaged_item_is_no_other_item_and_a_row_of_another_key_is_not_taken(full):
-    other = KEY | {"size": 64}
-    full.rows(other, IDS, Model(-TABLE))
-    changed(full.path, "update rows set item = zeroblob(32) where rowid = 3")
-    np.testing.assert_array_equal(full.rows(KEY, IDS, Model()), TABLE)
-    assert changed(full.path, "delete from rows where key = 2") == 10
-    assert changed(full.path, "update rows set key = 2 where rowid <> 3") == 10
-    with pytest.warns(UserWarning, match="10 rows of .* are damaged"):
-        np.testing.assert_array_equal(full.rows(other, IDS, Model(-TABLE)), -TABLE)
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -136,13 +116,6 @@ def test_a_damaged_file_is_set_aside_and_what_it_held_is_computed_again(full, da
     (aside,) = full.folder.glob("*.damaged")
     assert aside.read_bytes() == bad
     np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
-
-
-def test_a_transaction_is_put_on_the_disk_before_it_counts(store):
-    """Else a loss of power could leave half of one: SQLite calls this FULL, with a journal."""
-    asked = ("pragma synchronous", "pragma journal_mode")
-    found = store.transaction(lambda tables: [tables.execute(each).fetchone()[0] for each in asked])
-    assert found == [2, b"delete"]
 
 
 def test_a_full_or_locked_disk_is_told_and_what_was_written_before_stays(full, monkeypatch):
@@ -181,22 +154,6 @@ def test_rows_finished_before_an_error_are_kept(store):
     model = Model()
     store.rows(KEY, IDS, model, shard_size=4)
     assert model.asked == [[4, 5, 6, 7], [8, 9]]
-
-
-def test_what_cannot_be_stored_is_refused(full):
-    with pytest.raises(ValueError, match=r"float32 .2,.: put what differs into the key"):
-        full.rows(KEY, [*IDS, "other"], lambda which: np.zeros((1, 2), np.float32))
-    with pytest.raises(ValueError, match="1 rows were to be computed, and 3 came back"):
-        full.rows(KEY, ["other"], lambda which: TABLE[:3])
-    with pytest.raises(ValueError, match="lacks revision, output"):
-        full.rows({"model": "clip", "revision": ""}, IDS, Model())
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        full.rows(KEY | {"layers": {1, 2}}, IDS, Model())
-    with pytest.raises(TypeError, match="7 has the type int"):
-        full.rows(KEY, [7], Model())
-    with pytest.raises(ValueError, match="no ids"):
-        full.rows(KEY, [], Model())
-    np.testing.assert_array_equal(full.rows(KEY, IDS, nothing), TABLE)
 
 
 def test_the_folder_is_named_by_the_user_or_in_the_users_cache(monkeypatch, tmp_path):
@@ -332,45 +289,6 @@ def test_who_loses_the_machine_goes_on_from_the_last_copy(store, kept, monkeypat
     assert store.rows(key, ids[:restored], nothing)[:, 0].tolist() == list(range(restored))
 
 
-def test_a_copy_that_cannot_be_made_stops_no_run(store, monkeypatch, tmp_path):
-    (tmp_path / "drive").write_text("no folder")
-    monkeypatch.setenv("BIASLIB_ARCHIVE", str(tmp_path / "drive" / "kept.sqlite"))
-    monkeypatch.setattr(Store, "spacing", 0.0)
-    with pytest.warns(UserWarning, match="nothing was added to BIASLIB_ARCHIVE: .*drive"):
-        assert store.rows(KEY, ["a"], lambda which: np.array([[1.0]])).tolist() == [[1.0]]
-
-
-def test_nothing_to_keep_and_no_archive_are_told(store, kept):
-    with pytest.raises(InputError, match=r"the store .*store is empty.*was not written"):
-        store.archive(kept)
-    with pytest.raises(InputError, match=r"kept\.sqlite is not there"):
-        store.restore(kept)
-    assert list(kept.parent.iterdir()) == []
-    store.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
-    kept.write_text("a thesis")
-    with pytest.raises(InputError, match=r"kept\.sqlite cannot be read"):
-        store.archive(kept)
-    assert kept.read_text() == "a thesis"
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "create table more (a)",
-        "create view theirs as select * from rows",
-        "create trigger harm after insert on rows begin delete from keys; end",
-        "drop table keys",
-    ],
-)
-def test_an_archive_with_other_tables_is_refused_and_nothing_is_written(full, kept, statement):
-    full.archive(kept)
-    changed(kept, statement)
-    shutil.rmtree(full.folder)
-    with pytest.raises(InputError, match="cannot be read as an archive"):
-        full.restore(kept)
-    assert stored.table(full).empty
-
-
 def test_damage_in_an_archive_is_told_and_no_damaged_row_is_returned(store, kept):
     store.rows(KEY, ["a"], lambda which: np.ones((1, 5000)))
     store.archive(kept)
@@ -383,15 +301,3 @@ def test_damage_in_an_archive_is_told_and_no_damaged_row_is_returned(store, kept
     kept.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"kept.sqlite cannot be read as an archive"):
         store.restore(kept)
-
-
-def test_a_progress_bar_is_displayed_for_long_work_alone(capsys, monkeypatch):
-    monkeypatch.delenv("BIASLIB_BOOK", raising=False)
-    assert list(runtime.progress(range(3), "short")) == [0, 1, 2]
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr("biaslib.runtime._profile.DELAY", 0)
-    assert list(runtime.progress(range(3), "long")) == [0, 1, 2]
-    assert "long" in capsys.readouterr().err
-    monkeypatch.setenv("BIASLIB_BOOK", "1")
-    assert list(runtime.progress(range(3), "long")) == [0, 1, 2]
-    assert capsys.readouterr().err == ""

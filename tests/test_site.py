@@ -9,6 +9,7 @@ import math
 import re
 import subprocess
 import sys
+import zipfile
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -28,8 +29,7 @@ from support.letters import smallest_letters
 from biaslib import audit, runtime
 from biaslib.studies.study4_captions import MODEL_HEADS
 from companion import text_encoders as plots
-from plantedworld import trial
-from plantedworld.studies import measures
+from plantedworld.studies import held_out, measures
 from plantedworld.studies import study4_captions as worlds
 
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
@@ -71,6 +71,7 @@ def documents() -> list[str]:
 NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]
 PAGES = [*documents(), *sorted(GENERATED)]
 DECKS = [path.stem for path in sorted((ROOT / "book" / "slides").glob("*.md"))]
+PLANS = [path.stem for path in sorted((ROOT / "book" / "plans").glob("*.yml"))]
 MATERIALS = [
     "teach/index",
     *(f"teach/{kind}_{stem}" for stem in DECKS for kind in ("slides", "notes")),
@@ -468,6 +469,24 @@ def identifiers(name: str) -> set[str]:
     return {tag["id"] for tag in soup(name).find_all(id=True)}
 
 
+@pytest.mark.parametrize("plan", PLANS)
+def test_no_link_of_a_plan_s_zip_leads_nowhere(plan, site, tmp_path):
+    with zipfile.ZipFile(site / "teach" / f"plan_{plan}.zip") as file:
+        file.extractall(tmp_path)
+        names = {name.partition("/")[2] for name in file.namelist()}
+    assert {f"book/plan_{plan}.html", "book/content_note.html", "_static/custom.css"} <= names
+    assert not [name for name in names if "instructor" in name]
+    for page in tmp_path.rglob("*.html"):
+        tags = BeautifulSoup(page.read_text("utf-8"), "html.parser").find_all(
+            ["a", "img", "script", "link", "form"]
+        )
+        paths = [tag.get("href") or tag.get("src") or tag.get("action") or "" for tag in tags]
+        files = filter(None, (re.sub(r"[?#].*", "", path) for path in paths))
+        assert [
+            file for file in files if ":" not in file and not (page.parent / file).is_file()
+        ] == []
+
+
 @pytest.mark.parametrize("name", [*PAGES, *MATERIALS])
 def test_every_file_comes_from_the_site_itself(name, site):
     page = soup(name)
@@ -673,11 +692,11 @@ def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders
 
 def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
     found = shown("notebooks/planted_world", "every target of the held-out test")
-    judged = trial.judged()["verdicts"]
+    judged = held_out.results()["verdicts"]
     rises = found["statistic"].str.startswith("rise")
     cells, risen = (shown_cells(found[kept]) for kept in (~rises, rises))
     assert (len(risen), (risen[2] == "yes").sum()) == (6, 5)
-    assert sorted(risen[0].astype(float)) == sorted(trial.judged()["rises"]["mean"].round(2))
+    assert sorted(risen[0].astype(float)) == sorted(held_out.results()["rises"]["mean"].round(2))
     assert len(cells) == len(judged) == 32
     assert (cells[2] == "yes").sum() == judged["reached"].sum() == 10
     assert sorted(cells[0].astype(float)) == sorted(judged["mean"].round(2))

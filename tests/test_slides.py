@@ -94,54 +94,6 @@ def test_a_task_takes_the_minutes_that_its_heading_names(tmp_path):
         slides.begins(deck)
 
 
-@pytest.mark.parametrize(
-    ("part", "message"),
-    [
-        ("No heading.", "x.md, slide 2: 0 headings, not one"),
-        ("## A\n\n## B", "x.md, slide 2: 2 headings, not one"),
-        ("## A\n\n" + "word " * 45, "x.md, slide 2: 46 words, more than 45"),
-        ("## A\n\n- so:\n  - b\n- c", "x.md, slide 2: the item 'so:' ends in a colon"),
-        ("## A\n\n![](#fig-gone)", "x.md, slide 2: #fig-gone is no figure"),
-        ("## A\n\n![](#eq-gone)", "x.md, slide 2: #eq-gone is no figure"),
-        ("## A\n\n![](other.svg)", "x.md, slide 2: other.svg is no figure"),
-        ("## A\n\n![](#a)", "x.md, slide 2: #a is no figure"),
-        ("## A\n\nSee ![](#fig-wide)", "x.md, slide 2: #fig-wide does not stand"),
-        ("## A\n\n![](#fig-mute)", "x.md, slide 2: #fig-mute has no alternative text"),
-    ],
-)
-def test_what_a_slide_must_not_be_is_refused_naming_it(tmp_path, part, message):
-    with pytest.raises(ExtensionError, match=f"^{re.escape(message)}"):
-        deck_of(tmp_path, [SLIDE, part])
-
-
-def test_45_words_and_formulas_are_not_too_many(tmp_path):
-    part = "## A\n\n" + "word " * 44 + "\n\n$$" + "x " * 99 + "$$\n\nNotes:\n\n" + "word " * 99
-    assert deck_of(tmp_path, [SLIDE, part]).slides[1].words == 45
-
-
-@pytest.mark.parametrize("n", [11, 19])
-def test_a_deck_has_twelve_to_eighteen_slides(tmp_path, n):
-    with pytest.raises(ExtensionError, match=f"^x.md: {n} slides, not 12 to 18"):
-        slides.read(written(tmp_path, [SLIDE] * n), ["x"])
-
-
-def test_a_deck_says_its_title_its_chapter_and_its_minutes(tmp_path):
-    bare = written(tmp_path, [SLIDE] * 12, minutes="")
-    with pytest.raises(ExtensionError, match=r"^x\.md: it begins with title, chapter and minutes"):
-        slides.read(bare, ["x"])
-    bare.write_text("\n---\n".join([SLIDE] * 12), encoding="utf-8")
-    with pytest.raises(ExtensionError, match=r"^x\.md: it begins with title, chapter and minutes"):
-        slides.read(bare, ["x"])
-    with pytest.raises(ExtensionError, match=r"^x\.md: its first lines are no YAML"):
-        slides.read(written(tmp_path, [SLIDE] * 12, minutes="minutes: 30: more"), ["x"])
-    with pytest.raises(ExtensionError, match=r"^x\.md: minutes are a number, not 'an hour'"):
-        slides.read(written(tmp_path, [SLIDE] * 12, minutes="minutes: an hour"), ["x"])
-    for chapter, known in (("y", ["x", "y"]), ("x", ["y"])):
-        path = written(tmp_path, [SLIDE] * 12, chapter=chapter)
-        with pytest.raises(ExtensionError, match=f"^x.md: '{chapter}' is not the chapter"):
-            slides.read(path, known)
-
-
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory) -> str:
     """Return the address, in a folder on disk, of the pages of a small deck."""

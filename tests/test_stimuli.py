@@ -5,18 +5,15 @@ import json
 import re
 from pathlib import Path
 
-import pandas
 import pytest
 
 from biaslib import stimuli
-from biaslib.runtime import UnknownNameError
 from biaslib.stimuli import (
     _data,
     association_test,
     association_tests,
     seat_test,
     sentences,
-    templates,
 )
 from biaslib.stimuli._sentences import indefinite_article
 
@@ -75,16 +72,6 @@ def test_every_required_test_is_there():
     assert len(association_tests(study1=False)) == 7
 
 
-def test_c6_is_the_published_list():
-    test = association_test("C6")
-    assert test.X == ("John", "Paul", "Mike", "Kevin", "Steve", "Greg", "Jeff", "Bill")
-    assert test.Y == ("Amy", "Joan", "Lisa", "Sarah", "Diana", "Kate", "Ann", "Donna")
-    assert " ".join(test.A) == (
-        "executive management professional corporation salary office business career"
-    )
-    assert " ".join(test.B) == "home parents children family cousins marriage wedding relatives"
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_lists_have_not_changed(name):
     assert digest(association_test(name)) == HASHES[name]
@@ -100,17 +87,6 @@ def test_direction_reads_the_sign():
         ),
     }
     assert {name: association_test(name).direction for name in expected} == expected
-
-
-def test_kinds_and_sources():
-    frame = association_tests().set_index("name")
-    assert set(frame["kind"]) == {"gender", "race", "race and gender", "age", "other"}
-    assert frame.loc["ABW", "kind"] == "race and gender"
-    assert frame["source"].str.contains(r"et al\. \(20\d\d\)|Tan and Celis \(2019\)").all()
-    assert association_test("C1").sources["A"] == (
-        "Caliskan et al. (2017), supplement, WEAT 1 to 4"
-    )
-    assert _data.set_frame()["source"].str.contains(r"\(20\d\d\)").all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -148,14 +124,6 @@ def test_each_sentence_carries_its_word_once_as_a_whole_word(name):
             assert "{" not in sentence
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_word_has_six_different_sentences_in_order(name):
-    words, test = association_test(name), association_test(name, level="sentence")
-    for role in "XYAB":
-        assert test.words[role][::6] == of(words, role) == words.words[role]
-        assert len(set(of(test, role))) == 6 * len(of(words, role))
-
-
 @pytest.mark.parametrize(
     ("word", "kind", "sentence"),
     [
@@ -176,25 +144,6 @@ def test_every_word_has_six_different_sentences_in_order(name):
 )
 def test_first_sentence_of_each_kind(word, kind, sentence):
     assert sentences(word, kind)[0] == sentence
-
-
-def test_words_have_the_kind_that_grammar_asks_for():
-    kinds = _data.word_frame().drop_duplicates(["word", "kind"]).set_index("word")["kind"]
-    expected = {
-        "NASA": "proper noun",
-        "Einstein": "name",
-        "equations": "plural noun",
-        "teargas": "mass noun",
-        "kill": "verb",
-        "always": "adverb",
-        "she": "subject pronoun",
-        "him": "object pronoun",
-        "his": "possessive pronoun",
-        "loyal": "adjective",
-        "nurse": "count noun",
-    }
-    assert kinds[list(expected)].to_dict() == expected
-    assert set(kinds) == set(templates()["kind"])
 
 
 def test_article_of_every_count_noun():
@@ -236,13 +185,6 @@ def test_article_of_words_of_the_reader(word, article):
     assert indefinite_article(word) == article
 
 
-def test_templates_are_the_same_number_for_every_kind():
-    frame = templates()
-    assert frame.columns.tolist() == ["kind", "template", "example"]
-    assert frame.groupby("kind").size().unique().tolist() == [6]
-    assert frame["template"].str.count(re.escape("{word}")).eq(1).all()
-
-
 @needs_released
 def test_sentences_are_not_those_of_seat():
     theirs = {
@@ -281,22 +223,6 @@ def test_lists_are_those_of_the_released_files(name, file):
     for role, key in zip("XYAB", ("targ1", "targ2", "attr1", "attr2"), strict=True):
         captions = released[key]["captions"]
         assert of(test, role) == tuple(captions[number] for number in sorted(captions, key=int))
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="../shared is not there")
-def test_names_are_those_of_the_papers_table():
-    images = pandas.read_csv(SHARED / "tables" / "grounded_weat" / "images.csv")
-    assert " ".join(images.query("source == 'google'")["test"]) == STUDY1
-
-
-# Errors
-
-
-def test_unknown_test_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"unknown association test 'c6'.*'C6'"):
-        association_test("c6")
-    with pytest.raises(KeyError, match="Did you mean 'occupation-gender'"):
-        association_test("occupations-gender")
 
 
 SEAT_RELEASED = {

@@ -9,8 +9,7 @@ import pandas
 import pytest
 
 from biaslib import published
-from biaslib.runtime import UnknownNameError
-from biaslib.stimuli import _taxonomy, caption, taxonomy, taxonomy_kinds
+from biaslib.stimuli import _taxonomy, taxonomy, taxonomy_kinds
 
 # Type: adjectives, nouns, objects, activities.
 COUNTS = {
@@ -120,24 +119,6 @@ def test_every_caption_has_the_form_of_its_kind(words):
             "activity": f"a photo of a person who is {row.word}",
         }
         assert re.fullmatch(form[row.kind], row.caption), row.caption
-
-
-def test_captions_of_words_of_the_reader():
-    assert caption("MBA", "noun") == "a photo of an MBA"
-    assert caption("unemployed", "adjective") == "a photo of an unemployed person"
-    assert caption("furniture", "object", mass=True) == "a photo of furniture"
-
-
-# Errors
-
-
-def test_unknown_names():
-    with pytest.raises(UnknownNameError, match=r"unknown taxonomy 'SOBIT'\. Did you mean 'sobit'"):
-        taxonomy("SOBIT")
-    with pytest.raises(KeyError, match="Did you mean 'adjective'"):
-        caption("shy", "adjectives")
-    with pytest.raises(ValueError, match="'shy' cannot be a mass noun and of the kind adjective"):
-        caption("shy", "adjective", mass=True)
 
 
 def test_every_printed_word_has_one_proper_row():

@@ -6,11 +6,10 @@
 
 import pandas
 import pytest
-from support import typed, typed_values
+from support import errata_numbers, typed, typed_values
 
 from biaslib import published, reproduction
 from biaslib.datasets.fairface import SPLITS
-from biaslib.published import zhou2022
 from companion import published_numbers as evidence
 from companion import study2_masked as masked
 
@@ -146,7 +145,7 @@ def beside_guessing(side):
 
 def models_beside(side, mark):
     """Models whose interval of vlbs lies above a mark of the model, below it, or on both sides."""
-    rows = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+    rows = evidence.score_intervals().query("category == 'overall' and metric == 'vlbs'")
     marks = rows["model"].map(mark).astype(float)
     above, below = rows["low"] > marks, rows["high"] < marks
     return rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"].tolist()
@@ -168,14 +167,14 @@ def claim_links(page, paper, **words):
 
 def gender_leads(most=None):
     """For how many models vlbs is highest in gender, by at most so many points, in words."""
-    rows = zhou2022.category_order().query("highest == 'gender'")
+    rows = errata_numbers.category_order().query("highest == 'gender'")
     n = len(rows) if most is None else int((rows["gender_lead"] <= most).sum())
     return ["none", "one", "two", "three", "four", "five", "six"][n]
 
 
 def gender_ends():
     """The least and the largest lead of gender, where vlbs is highest there."""
-    leads = zhou2022.category_order().query("highest == 'gender'")["gender_lead"]
+    leads = errata_numbers.category_order().query("highest == 'gender'")["gender_lead"]
     return f"{leads.min():.1f}", f"{leads.max():.1f}"
 
 
@@ -186,13 +185,13 @@ def stereotype_share(model):
 
 
 def of_gender(model):
-    rows = zhou2022.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
+    rows = evidence.reconstructed_counts().query("category == 'gender' and metric == 'vlbs'")
     return int(rows.set_index("model").loc[model, "count"])
 
 
 def against_a_stereotype(model=None):
-    sizes = zhou2022.released_sizes() if model is None else zhou2022.sizes_of(model)
-    return zhou2022.denominator("vlbs", sum(sizes.values()))
+    sizes = published.released_sizes() if model is None else evidence.sizes_of(model)
+    return evidence.denominator("vlbs", sum(sizes.values()))
 
 
 def casc(table, word, group):
@@ -372,8 +371,8 @@ TYPED = {
         ("as released has {:,} portraits", (SPLITS["train"],)),
     ],
     "notebooks/published_numbers.ipynb": [
-        ("fits all of them: {:,} images in all", (sum(zhou2022.sizes_of("ViLT").values()),)),
-        ("where the others have {:,}.", (sum(zhou2022.released_sizes().values()),)),
+        ("fits all of them: {:,} images in all", (sum(evidence.sizes_of("ViLT").values()),)),
+        ("where the others have {:,}.", (sum(published.released_sizes().values()),)),
     ],
     "notebooks/study4_captions.ipynb": [
         (
@@ -386,7 +385,7 @@ TYPED = {
         ("nonsense that is {}%, with FLAVA's {}%.", half_of_vlrs("CLIP", "FLAVA")),
         ("{} lies below its mark", (listed(beside_half("below")),)),
         ("on the {} pictures of vlbs", (against_a_stereotype(),)),
-        ("as on the {:,} of vlrs", (sum(zhou2022.released_sizes().values()),)),
+        ("as on the {:,} of vlrs", (sum(published.released_sizes().values()),)),
         ("Half of vlrs is {:g} for the first and {:g} for", (100 / 2, 45 / 2)),
         ("Gender is highest for {} of six, by {} to {} points", (gender_leads(), *gender_ends())),
         ("models, by {} to {} points.", gender_ends()),
@@ -411,7 +410,7 @@ TYPED = {
         (
             "{gender} pictures of gender, {profession} of profession, {race} of race, and "
             "{religion} of religion",
-            zhou2022.released_sizes(),
+            published.released_sizes(),
         ),
         ("fit {} pictures against", (against_a_stereotype("ViLT"),)),
         ("and not {}. The paper", (against_a_stereotype(),)),
@@ -494,7 +493,7 @@ def test_no_model_lies_above_half_of_its_vlrs_but_one_in_one_category():
     """What the first screen of study 4 says, the start page and the decks."""
     assert beside_half("above") == []
     assert len(beside_half("on both sides")) == 5
-    cells = zhou2022.score_intervals().query("category != 'overall'")
+    cells = evidence.score_intervals().query("category != 'overall'")
     cells = cells.pivot(index=["category", "model"], columns="metric")
     above = cells["low", "vlbs"] > cells["percent", "vlrs"] / 2
     assert (len(cells), cells.index[above].tolist()) == (24, [("gender", "VisualBERT")])

@@ -2,24 +2,38 @@
 
 Python, disk, memory, browser, GPU, and the versions that are installed against those that were
 tested. It needs nothing but Python. The exit status is 1 if something is missing without which the
-book cannot be built.
+book cannot be built. ``--python`` looks at Python alone, and prints nothing if it fits: so the
+Makefile looks for one.
+
+Whoever has an old Python is to read what to do, and no traceback: all of it runs on Python 3.6,
+which knows neither ``list[str]`` nor ``str | None`` outside quotation marks.
 """
 
-import importlib.metadata
+import importlib.util
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parents[1]
 OK, NOTE, FAILS = "ok", "note", "FAILS"
-LEAST_PYTHON = (3, 10)
-TESTED_PYTHONS = ((3, 11), (3, 12))
+FIRST_PYTHON, TESTED_PYTHON, LAST_PYTHON = (3, 11, 5), (3, 13), (3, 14)
+"""The first on which every pinned package runs, the last that was tested, and the last for which
+every pinned package has a wheel."""
+
+PARTS = ("ensurepip", "venv", "_ctypes", "_sqlite3", "_ssl")
+"""Of the standard library, what a system's or one's own build of Python may lack."""
+
+GET_PYTHON = (
+    "`apt install python3.12 python3.12-venv` where the system has that version, `brew install "
+    "python@3.12`, `pyenv install 3.12`, `uv python install 3.12` or "
+    "https://www.python.org/downloads; one that is not found by itself is named with "
+    "PYTHON=/path/to/python3.12"
+)
 GB = 10**9
 NEEDED = {"install": 9 * GB, "build": 2 * GB}
 """Free disk: for the environment and a build, and for a build alone."""
@@ -36,14 +50,24 @@ class Finding(NamedTuple):
     words: str
 
 
-def python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
-    """Judge the version of Python that runs this."""
-    name = ".".join(map(str, version))
-    if version < LEAST_PYTHON:
-        return Finding(FAILS, f"Python {name}: 3.10 is the least; `make book` takes 3.11 or 3.12")
-    if version[:2] not in TESTED_PYTHONS:
-        return Finding(NOTE, f"Python {name}: the package runs; `make book` takes 3.11 or 3.12")
+def python(version: Tuple[int, ...], missing: Sequence[str] = ()) -> Finding:
+    """Judge a version of Python, and what it lacks of its standard library."""
+    name, first, last = (".".join(map(str, some)) for some in (version, FIRST_PYTHON, LAST_PYTHON))
+    if version < FIRST_PYTHON or version[:2] > LAST_PYTHON:
+        return Finding(FAILS, f"Python {name}: the book takes {first} to {last}. {GET_PYTHON}")
+    if missing:
+        debian = f"`apt install python{version[0]}.{version[1]}-venv` on Debian and Ubuntu"
+        words = f"Python {name} lacks {', '.join(missing)}: {debian}, or another one: {GET_PYTHON}"
+        return Finding(FAILS, words)
+    if version[:2] > TESTED_PYTHON:
+        return Finding(NOTE, f"Python {name}: every package has a file for it; not tested")
     return Finding(OK, f"Python {name}")
+
+
+def this_python() -> Finding:
+    """Judge the Python that runs this."""
+    missing = [name for name in PARTS if importlib.util.find_spec(name) is None]
+    return python(sys.version_info[:3], missing)
 
 
 def disk(free: int, installed: bool) -> Finding:
@@ -53,7 +77,7 @@ def disk(free: int, installed: bool) -> Finding:
     return Finding(OK if free >= NEEDED[what] else FAILS, words)
 
 
-def memory(total: int | None) -> Finding:
+def memory(total: Optional[int]) -> Finding:
     """Judge the memory of the machine."""
     if total is None:
         return Finding(NOTE, "memory: this system does not say how much there is")
@@ -73,7 +97,7 @@ def browser() -> Finding:
     return Finding(NOTE, "no Chromium: the book can be built, the tests of its pages are skipped")
 
 
-def gpu(listed: str | None) -> Finding:
+def gpu(listed: Optional[str]) -> Finding:
     """Judge the GPU, from what ``nvidia-smi`` lists."""
     if listed:
         return Finding(OK, f"GPU: {listed}")
@@ -85,7 +109,7 @@ def gpu(listed: str | None) -> Finding:
     )
 
 
-def tested(requirements: str) -> dict[str, str]:
+def tested(requirements: str) -> Dict[str, str]:
     """Return the versions that the book was tested with, by the name of the package.
 
     >>> tested("numpy==2.1.0 \\\\\\n    --hash=sha256:00")
@@ -95,7 +119,7 @@ def tested(requirements: str) -> dict[str, str]:
     return {name.lower(): version for name, version in found}
 
 
-def versions(installed: dict[str, str], wanted: dict[str, str]) -> Finding:
+def versions(installed: Dict[str, str], wanted: Dict[str, str]) -> Finding:
     """Compare what is installed with what was tested."""
     missing = [name for name in MAIN if name not in installed]
     if missing:
@@ -111,13 +135,21 @@ def versions(installed: dict[str, str], wanted: dict[str, str]) -> Finding:
     return Finding(NOTE, f"{len(other)} packages have other versions: {few}")
 
 
-def installed_versions() -> dict[str, str]:
+def plain(name: str) -> str:
+    """Return a package's name as registries compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def installed_versions() -> Dict[str, str]:
     """Return what is installed in the environment that runs this."""
-    found = importlib.metadata.distributions()
-    return {re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower(): each.version for each in found}
+    try:
+        from importlib.metadata import distributions
+    except ImportError:  # before Python 3.8, for which nothing can be installed
+        return {}
+    return {plain(package.metadata["Name"]): package.version for package in distributions()}
 
 
-def total_memory() -> int | None:
+def total_memory() -> Optional[int]:
     """Return the bytes of memory, where the system says."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -125,37 +157,44 @@ def total_memory() -> int | None:
         return None
 
 
-def listed_gpu() -> str | None:
+def listed_gpu() -> Optional[str]:
     """Return the names of NVIDIA's cards; None where there are none, or no driver."""
     if not shutil.which("nvidia-smi"):
         return None
     command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    return "; ".join(done.stdout.split("\n")).strip("; ") if done.returncode == 0 else None
+    try:
+        listed = subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=30)
+    except subprocess.CalledProcessError:
+        return None
+    return "; ".join(listed.decode().split("\n")).strip("; ")
 
 
 def findings() -> Iterator[Finding]:
     """Yield everything that is looked at."""
     packages = installed_versions()
     pins = tested((ROOT / "requirements.txt").read_text(encoding="utf-8"))
-    yield python()
+    yield this_python()
     yield Finding(OK, f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores")
     yield disk(shutil.disk_usage(ROOT).free, "torch" in packages)
     yield memory(total_memory())
-    yield versions(packages, {re.sub(r"[-_.]+", "-", name): v for name, v in pins.items()})
+    yield versions(packages, {plain(name): version for name, version in pins.items()})
     yield browser()
     yield gpu(listed_gpu())
 
 
-def main() -> int:
+def main(options: Sequence[str] = ()) -> int:
     """Print what was found; return the exit status."""
-    found = list(findings())
+    if "--python" in options:
+        found = [finding for finding in [this_python()] if finding.state == FAILS]
+    else:
+        found = list(findings())
     for state, words in found:
         print(f"{state:>5}  {words}")
     failed = sum(state == FAILS for state, _ in found)
-    print("== The book can be built here" if not failed else f"== {failed} to mend first")
+    if "--python" not in options:
+        print("== The book can be built here" if not failed else f"== {failed} to mend first")
     return int(bool(failed))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

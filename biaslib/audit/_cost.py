@@ -1,10 +1,9 @@
-"""What an audit would take, before weights are downloaded: gigabytes, memory, coarse minutes."""
+"""What an audit would take: gigabytes and memory before weights are downloaded, minutes after."""
 
-import contextlib
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -29,12 +28,6 @@ GIB = 2**30
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
 ROOM = 1.25
 """What a model takes beside its weights while it runs, as a factor. Ours."""
-
-TEXT, PICTURE = 16, 300
-"""Tokens of a caption and of a picture. Ours."""
-
-SPEED = {"cpu": 5e10, "cuda": 2e13, "mps": 2e12}
-"""Operations a second that are reckoned with where nothing was timed. Ours."""
 
 PORTRAITS = {"planted": 300, "paper": 10_954}
 """Those of the planted world, and of FairFace's validation set."""
@@ -66,12 +59,8 @@ class Cost:
         Where it runs.
     items
         By part, how many texts, or texts with a picture, the model reads, about.
-    seconds
-        By capability, what an item takes.
     least
         Of each question that would be asked, how small its p-value can be.
-    is_timed
-        Whether the seconds are those of a few items, and not estimated from the parameters.
     """
 
     parameters: float
@@ -80,40 +69,37 @@ class Cost:
     free: float
     device: str
     items: dict[Part, int]
-    seconds: dict[str, float]
     least: np.ndarray
-    is_timed: bool = False
 
-    @property
-    def minutes(self) -> float:
-        """Coarse minutes of reading: what is computed of the answers is not in it."""
-        return sum(n * self.seconds[part.needs] for part, n in self.items.items()) / 60
+    def minutes(self, model: Any) -> float | None:
+        """Return coarse minutes of reading, by the time that a few items take; None if unknown.
 
-    def timed(self, model: Any) -> "Cost":
-        """Return the cost with seconds that a few items take; of a model with a detector as it is.
-
-        What fails keeps its estimate: the audit names the reason.
+        They are unknown of a model with a detector, and where a few items fail: the audit says why.
+        What is computed of the answers is not in them.
         """
         if getattr(model, "find_detector", None) is not None:
-            return self
-        seconds = dict(self.seconds)
-        for capability in seconds:
-            with contextlib.suppress(Exception):
+            return None
+        seconds = 0.0
+        try:
+            for capability in {part.needs for part in self.items}:
                 _ask(model, capability)  # The first call prepares what the others use, too.
                 begun = perf_counter()
                 _ask(model, capability)
-                seconds[capability] = (perf_counter() - begun) / FEW
-        return replace(self, seconds=seconds, is_timed=True)
+                taken = (perf_counter() - begun) / FEW
+                needs_it = (n for part, n in self.items.items() if part.needs == capability)
+                seconds += taken * sum(needs_it)
+        except Exception:
+            return None
+        return seconds / 60
 
     def __str__(self) -> str:
-        how = "timed with a few items" if self.is_timed else "a guess from the parameters"
+        reads = ", ".join(f"{part.name}: {n:,} items" for part, n in self.items.items())
         return (
             f"{self.parameters / 1e6:,.1f} million parameters on {self.device}\n"
             f"download: {self.download:.2f} GB\n"
             f"memory: {self.memory:.1f} GiB of {self.free:.1f} GiB free\n"
             f"questions, at most: {reach(self.least)}\n"
-            f"time: about {self.minutes:,.1f} minutes ({how}), "
-            + ", ".join(f"{part.name}: {n:,} items" for part, n in self.items.items())
+            f"reads, about: {reads}"
         )
 
     def require_fit(self) -> None:
@@ -156,9 +142,8 @@ def cost(
 ) -> Cost:
     """Return what an audit would take; no weights are downloaded, and no model is loaded.
 
-    Bytes are those of the folder's files, or those that the hub lists. Minutes are coarse: two
-    operations a parameter and token, for as many items as the parts have in the planted world;
-    :meth:`Cost.timed` makes them better where the model is at hand.
+    Bytes are those of the folder's files, or those that the hub lists. :meth:`Cost.minutes` times
+    a model that is at hand.
 
     Parameters
     ----------
@@ -181,12 +166,9 @@ def cost(
         for part in chosen_parts(parts)
         if part.needs in able and part.instead not in able and of_kind[part.pictures]
     }
-    a_token = 2 * parameters / SPEED[device.partition(":")[0]]
-    tokens = {can.EMBED: TEXT, can.FILL: TEXT}
-    seconds = {part.needs: a_token * tokens.get(part.needs, TEXT + PICTURE) for part in items}
     memory, free = parameters * BYTES[number] * ROOM / GIB, runtime.free_memory(device) / GIB
     least = least_p_values(list(items), Setting(stimuli, folder=folder))
-    return Cost(parameters, download / 1e9, memory, free, device, items, seconds, least)
+    return Cost(parameters, download / 1e9, memory, free, device, items, least)
 
 
 def _weights(given: str | Path, profile: str) -> tuple[str, int, int, int]:

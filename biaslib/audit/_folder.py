@@ -17,7 +17,6 @@ import pandas
 
 from biaslib import runtime
 from biaslib.datasets import DataError
-from biaslib.datasets._image_files import is_hidden
 from biaslib.pictures.images import Pictures, check_images, pictures
 from biaslib.studies import study3_clip_audit as clip_audit
 
@@ -126,14 +125,19 @@ def read_folder(folder: str | Path) -> OwnFolder:
     Raises
     ------
     DataError
-        If there is no folder, or no ``labels.csv`` in it; labels and files do not match, a row
-        names more than one picture, a label is empty or a word for a missing value such as ``nan``,
-        a picture is damaged or there twice, a column has one group, or a group has fewer than
-        :data:`FEWEST` people; the message counts and names them, and the error has file, row and
-        word.
+        If there is no folder, or no ``labels.csv`` in it; labels and files do not match, a label is
+        empty or a word for a missing value such as ``nan``, a picture is damaged or there twice, a
+        column has one group, or a group has fewer than :data:`FEWEST` people; the message counts
+        and names them, and the error has file, row and word.
     """
-    folder = _with_labels(Path(folder).expanduser())
+    folder = Path(folder).expanduser()
     table = folder / LABELS
+    if not table.is_file():
+        _refuse(
+            f"{folder} has no {LABELS}: give the folder that holds it, a row a picture, "
+            "that is its path below the folder in the column file, and columns with groups",
+            table,
+        )
     people, wrong = runtime.read_table(table, DataError)
     if wrong:
         line, what = next(iter(wrong.items()))
@@ -173,23 +177,6 @@ def _refuse(
     if cells is None:
         raise DataError(problem, path=table, word=word)
     raise DataError(problem, path=table, row=int(cells.index[0]), word=cells.iloc[0])
-
-
-def _with_labels(folder: Path) -> Path:
-    """Return the folder; that of ``labels.csv`` where the file itself is given."""
-    if folder.name.lower() == LABELS and folder.is_file():
-        return folder.parent
-    if not folder.exists():
-        _refuse(f"{folder} is not there; check the path", folder)
-    if not folder.is_dir():
-        _refuse(f"{folder} is a file; give the folder that holds {LABELS}", folder)
-    if not (folder / LABELS).is_file():
-        _refuse(
-            f"{folder} has no {LABELS}: a table with a row a picture, its path below the folder in "
-            "the column file, and columns with groups, such as gender and age",
-            folder / LABELS,
-        )
-    return folder
 
 
 def _named(people: pandas.DataFrame, table: Path) -> pandas.DataFrame:
@@ -247,7 +234,6 @@ def _require_files(files: pandas.Series, table: Path) -> None:
     """Refuse rows whose picture is not one file below the folder, and pictures without a row."""
     folder, paths = table.parent, files.map(Path)
     checks = {
-        "names several pictures: give every picture a row": files.str.contains(r"[;|\n]"),
         "is not below the folder": paths.map(lambda path: path.is_absolute() or ".." in path.parts),
         "is there twice: keep one row a picture": files.duplicated(),
         "is not there: correct the column file, or leave the row out": paths.map(
@@ -259,7 +245,9 @@ def _require_files(files: pandas.Series, table: Path) -> None:
             cells = files[wrong]
             _refuse(f"{_some(cells, 'file')} of {LABELS} {problem}", table, cells)
     below = (path.relative_to(folder) for path in folder.rglob("*"))
-    shown = {p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not is_hidden(p)}
+    shown = {
+        p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not runtime.is_hidden(p)
+    }
     if left := sorted(shown - {path.as_posix() for path in paths}):
         problem = f"{_some(left, 'picture')} without a row in {LABELS}: add rows, or move them away"
         _refuse(problem, table, word=left[0])

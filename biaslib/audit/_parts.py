@@ -17,7 +17,7 @@ import pandas
 
 from biaslib import capabilities as can
 from biaslib import inference, models, runtime, stimuli
-from biaslib.audit import _nulls as nulls
+from biaslib.audit import nulls
 from biaslib.audit._folder import OwnFolder
 from biaslib.audit._grounding import GroundingCheck, choices, masked_name
 from biaslib.checkpoints.names import place_of
@@ -38,18 +38,14 @@ WITHOUT_IMAGES = ("S_PT", "S_L, no image")
 QUOTED = "Occupation"
 """The type of words of study 3 that a page quotes; the others are counted."""
 
-LISTS = (
-    ("career words against family words", "C6", "AB", ""),
-    ("science words against arts words", "C8", "XY", ""),
-    ("pleasant words against unpleasant words", "C11", "AB", ""),
-    ("competent words against incompetent words", "DB-competent-gender", "AB", "adjective"),
-    ("likeable words against unlikeable words", "DB-likeable-gender", "AB", "adjective"),
-    (
-        *("occupations held mostly by men against occupations held mostly by women",),
-        *("occupation-gender", "AB", "noun"),
-    ),
-    ("near-antonyms against 'Angry Black woman' words", "ABW", "AB", "adjective"),
-)
+
+def _records(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a table of this package; empty cells are empty texts."""
+    path = Path(__file__).parent / "data" / f"{name}.csv"
+    return pandas.read_csv(path, keep_default_na=False).to_dict("records")
+
+
+LISTS = tuple(tuple(row.values()) for row in _records("lists"))
 """Pairs of word lists of study 1's tests that portraits are held against: what they are called,
 test, its two sets, and the kind of caption (none: "a photo of" with the word)."""
 
@@ -131,7 +127,7 @@ class Setting:
     n_resamples
         Of the intervals; 0 leaves them out.
     n_sets
-        Of random attributes: by need, see :data:`biaslib.audit._nulls.DRAWS`.
+        Of random attributes: by need, see :data:`biaslib.audit.nulls.DRAWS`.
     """
 
     profile: str
@@ -520,40 +516,19 @@ def _labelled(table: pandas.DataFrame, audited: AuditedModel, **labels: Any) -> 
     return table.assign(model=audited.model.name, revision=audited.model.revision, **labels)
 
 
-PARTS = (
-    Part(
-        *("ross2021", "association tests, text alone", can.EMBED),
-        *(partial(_associations, with_images=False), 918),
-    ),
-    Part(
-        *("ross2021", "association tests, with images", can.EMBED_WITH_IMAGES),
-        *(partial(_associations, with_images=True), 2_490, 0, "scenes"),
-    ),
-    Part(
-        *("srinivasan2021", "masked words, caption alone", can.FILL),
-        *(partial(_masked, with_images=False), 21),
-    ),
-    Part(
-        *("srinivasan2021", "masked words, with images", can.FILL_WITH_IMAGES),
-        *(partial(_masked, with_images=True), 552, 0, "scenes"),
-    ),
-    Part(
-        *("hamidieh2023", "portraits by word", can.ENCODE),
-        *(partial(_portraits, head="contrastive"), 621, 1, "portraits"),
-    ),
-    Part(
-        *("hamidieh2023", "portraits by word, matching", can.MATCH),
-        *(partial(_portraits, head="matching"), 0, 349, "portraits", "", can.ENCODE),
-    ),
-    Part(
-        *("zhou2022", "captions by matching logit", can.MATCH),
-        *(partial(_selection, head="matching"), 876, 0, "scenes", "matching"),
-    ),
-    Part(
-        *("zhou2022", "captions by cosine", can.ENCODE),
-        *(partial(_selection, head="contrastive"), 436, 0, "scenes", "contrastive"),
-    ),
-)
+RUNS = {
+    "association tests, text alone": partial(_associations, with_images=False),
+    "association tests, with images": partial(_associations, with_images=True),
+    "masked words, caption alone": partial(_masked, with_images=False),
+    "masked words, with images": partial(_masked, with_images=True),
+    "portraits by word": partial(_portraits, head="contrastive"),
+    "portraits by word, matching": partial(_portraits, head="matching"),
+    "captions by matching logit": partial(_selection, head="matching"),
+    "captions by cosine": partial(_selection, head="contrastive"),
+}
+"""What runs each part of ``data/parts.csv``."""
+
+PARTS = tuple(Part(run=RUNS[row["name"]], **row) for row in _records("parts"))
 """The parts of an audit, in the order of the studies.
 
 :meta hide-value:

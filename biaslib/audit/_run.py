@@ -18,8 +18,8 @@ from biaslib import inference, runtime
 from biaslib.audit import _parts
 from biaslib.audit._folder import OwnFolder, read_folder
 from biaslib.audit._grounding import GroundingCheck, check_grounding
-from biaslib.audit._nulls import DRAWS, RESAMPLES
 from biaslib.audit._parts import AuditedModel, Part, Setting, load
+from biaslib.audit.nulls import DRAWS, RESAMPLES
 from biaslib.capabilities import CapabilityError
 from biaslib.datasets import DataError
 from biaslib.errors import CheckpointError
@@ -43,8 +43,12 @@ LEVEL = 0.05
 """Of the whole report: the probability that it claims anything where there is nothing."""
 
 MISSING = (
-    *(DataError, ImageError, NothingFoundError, CheckpointError),
-    *(FileNotFoundError, ImportError),
+    DataError,
+    ImageError,
+    NothingFoundError,
+    CheckpointError,
+    FileNotFoundError,
+    ImportError,
 )
 """What is raised where data, weights or packages are missing."""
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from biaslib import display, stimuli
 from biaslib.audit._grounding import GroundingCheck
-from biaslib.audit._nulls import outside_by_chance
 from biaslib.audit._run import LEVEL, Audit, out_of_reach
-from biaslib.display._text import in_code, p_cell
+from biaslib.audit.nulls import outside_by_chance
+from biaslib.display import in_code, p_cell
 
 STUDIES = {
     "ross2021": "Study 1",

@@ -53,11 +53,6 @@ OPEN_CLIP_WEIGHTS = (
 AT_THE_TOP = re.compile(r"[^./\\\x00-\x1f:][^/\\\x00-\x1f:]*")
 """A file's name without folders, drives or control characters, that does not begin with a dot."""
 
-MOST_BYTES, MOST_OF_WORDS = 2**24, 2**27
-"""Bytes of a file of settings, and of one that lists words or the names of weights."""
-
-OF_WORDS = re.compile(r"(tokenizer|vocab|merges|added_tokens).*|.*(index\.json|\.model)")
-
 POINTER = b"version https://git-lfs.github.com/spec/"
 
 
@@ -124,12 +119,12 @@ def read_json(path: Path, kind: type = dict, default: Any = None) -> Any:
     FileNotFoundError
         If there is none.
     CheckpointError
-        If it is no plain file, too large, no JSON, or holds something else than the kind.
+        If it is no plain file, no JSON, or holds something else than the kind.
     """
     if default is not None and not path.exists():
         return default
-    require_plain(path)
-    require_no_pointer(path)
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise refusal(path, "is no plain file: put a file there")
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -138,17 +133,6 @@ def read_json(path: Path, kind: type = dict, default: Any = None) -> Any:
         needed = "list" if kind is list else "settings by name"
         raise refusal(path, f"holds {settings!r:.40}, and no {needed}; download it again")
     return settings
-
-
-def require_plain(path: Path) -> None:
-    """Refuse a file of settings that is none, or larger than any is."""
-    if path.exists() and not path.is_file():
-        raise refusal(path, "is no plain file: put a file there")
-    most = MOST_OF_WORDS if OF_WORDS.fullmatch(path.name) else MOST_BYTES
-    size = path.stat().st_size if path.exists() else 0
-    if size > most:
-        sizes = f"{size / 1e6:,.0f} MB, and such files have at most {most / 1e6:,.0f}"
-        raise refusal(path, f"has {sizes}; download it again")
 
 
 def require_no_pointer(path: Path) -> None:

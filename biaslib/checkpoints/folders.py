@@ -1,14 +1,8 @@
 """What a model's folder is: of which family, and whether it is read as what it says of itself."""
 
 import fnmatch
-import functools
-import math
-import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from biaslib.checkpoints import _trial
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import (
     TOKENIZERS,
@@ -16,7 +10,6 @@ from biaslib.checkpoints.files import (
     files_read,
     read_json,
     require_no_pointer,
-    require_plain,
 )
 from biaslib.checkpoints.sentences import listed, modules_of
 from biaslib.errors import refusal
@@ -33,18 +26,6 @@ QUANTISED = ("quantization_config", "compression_config")
 
 QUANTISED_FILES = ("quantize_config.json", "quant_config.json")
 
-MOST_ENTRIES, MOST_OF_TOKENIZER = 50_000, 20_000
-"""Entries of one list of settings, such as labels; and of a tokenizer's, such as added tokens."""
-
-LARGEST = (
-    (r"(layers?|depths?|blocks|stages|hidden_groups|inner_group_num)$", 1_000),
-    (r"(image_size|height|width)$", 2**12),
-    (r"(heads|experts|labels|groups)$", 100_000),
-    (r"(seq_len|seq_length|_tokens)$", 2**21),
-    (r"(size|dim|channels|positions|embeddings)$", 2**25),
-)
-"""The largest numbers under names that end so: ten times those of any published network."""
-
 LISTED = 5
 """Kinds of models that an error lists."""
 
@@ -60,16 +41,14 @@ def inspect(path: Path) -> None:
     Raises
     ------
     CheckpointError
-        If a file is a device, a pipe, a pointer of Git LFS or larger than such files are; a size or
-        a list in a file of settings is absurd, or not a number (NaN); a tokenizer needs too long
-        for a few words; weights of an adapter lie beside those of the model, or are quantised.
+        If a file is a pointer of Git LFS, weights of an adapter lie beside those of the model, or
+        the weights are quantised.
     """
     if path.is_file():
         beside = (path.with_name(name) for name in TOKENIZERS)
-        for each in (path, *filter(Path.is_file, beside)):
-            require_no_pointer(each)
+        for file in (path, *filter(Path.is_file, beside)):
+            require_no_pointer(file)
         return
-    _require_modest_files(path)
     names = files_of(path)
     for name in files_read(names, open_clip="open_clip_config.json" in names):
         require_no_pointer(path / name)
@@ -96,55 +75,6 @@ def _quantised(folder: Path, names: list[str]) -> str:
     parts = [part for part in (config, *config.values()) if isinstance(part, dict)]
     settings = next(filter(None, (part.get(each) for part in parts for each in QUANTISED)), None)
     return str(settings.get("quant_method", QUANTISED[0])) if isinstance(settings, dict) else ""
-
-
-def _require_modest_files(folder: Path) -> None:
-    for path in (*folder.glob("*"), *folder.glob("*/*")):
-        is_settings = path.suffix in (".json", ".txt", ".model", ".jinja")
-        if is_settings or not (path.is_file() or path.is_dir()):
-            require_plain(path)
-    for path in folder.glob("[!.]*.json"):
-        if path.name.endswith(("index.json", "vocab.json")):
-            continue
-        settings = read_json(path, object)
-        is_tokenizer = path.name == "tokenizer.json" and isinstance(settings, dict)
-        _require_modest(settings | {"model": None} if is_tokenizer else settings, path)
-        if is_tokenizer:
-            steps = settings.get("normalizer"), settings.get("pre_tokenizer")
-            _trial.require_quick_tokenizer([name for name, _ in _values(list(steps))], path)
-
-
-def _require_modest(settings: Any, path: Path) -> None:
-    entries = MOST_OF_TOKENIZER if "token" in path.name else MOST_ENTRIES
-    for name, value in _values(settings):
-        if isinstance(value, (list, dict)) and len(value) > entries:
-            problem = f"has {len(value):,} entries, at most {entries:,} are read"
-        elif isinstance(value, float) and math.isnan(value):
-            problem = "is not a number"
-        elif isinstance(value, (int, float)) and value > _largest(name):
-            problem = f"is {value:,}, at most {_largest(name):,} is read"
-        else:
-            continue
-        problem = f"cannot be used: {name or 'it'} {problem}; download it again, or correct it"
-        raise refusal(path, problem, name or None)
-
-
-def _values(settings: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all lists, settings and values, each with the name that it stands under."""
-    yield name, settings
-    if isinstance(settings, dict):
-        # The side of a picture; beside a longest edge it counts pixels.
-        alone = list(settings) == ["shortest_edge"]
-        for key, value in settings.items():
-            yield from _values(value, "height" if alone else key)
-    elif isinstance(settings, list):
-        for value in settings:
-            yield from _values(value, name)
-
-
-@functools.lru_cache(1024)
-def _largest(name: str) -> float:
-    return next((most for pattern, most in LARGEST if re.search(pattern, name)), math.inf)
 
 
 def read_config(folder: Path, name: str) -> dict:

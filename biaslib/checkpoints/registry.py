@@ -171,51 +171,44 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
-    told_by_files = checkpoint is None and not _provided_options() & options.keys()
-    if told_by_files:
+    by_files = checkpoint is None and not _provided_options() & options.keys()
+    if by_files:
         name, checkpoint = identify(name, profile)
-    return load_identified(
-        str(name), checkpoint, profile, device, told_by_files and checkpoint is not None, **options
+    return _load(
+        str(name), checkpoint, profile, device, by_files and checkpoint is not None, options
     )
 
 
-def load_identified(
+def _load(
     name: str,
     checkpoint: str | Path | None,
-    profile: str | None = None,
-    device: str | None = None,
-    by_kind: bool = False,
-    **options: Any,
+    profile: str | None,
+    device: str | None,
+    by_kind: bool,
+    options: dict[str, Any],
 ) -> Any:
     """Load a registered model, or another checkpoint of its kind.
 
-    Parameters
-    ----------
-    name, checkpoint
-        The registered name, and what to load, as :func:`identify` returns them.
-    profile, device, **options
-        As of :func:`load`.
-    by_kind
-        Whether the model is called by the ``model_type`` of its folder where its family reads many
-        kinds: a LLaVA is no ``smolvlm``, although the family of that name reads it.
+    With ``by_kind`` the model is called by the ``model_type`` of its folder where its family reads
+    many kinds: a LLaVA is no ``smolvlm``, although the family of that name reads it.
     """
-    if name in REGISTRY:
-        _require_known_options(REGISTRY[name], options)
+    entry, provided = REGISTRY.get(name), _provided_options()
+    if entry is not None:
+        _require_known_options(entry, {*options} - provided)
     maker = _maker(name, profile) if checkpoint is None else None
     if maker is not None:
         runtime.note_model(name, maker.PROFILE, "dose" in options)
-        made = maker.model(name, **options)
-        if not isinstance(made, Path):
-            return made
-        checkpoint = made
-    if name not in REGISTRY:
+        checkpoint = maker.model(name, **options)
+        if not isinstance(checkpoint, Path):
+            return checkpoint
+    if entry is None:
         raise _unknown_model(name)
-    options = {key: value for key, value in options.items() if key not in _provided_options()}
-    path = _on_this_disk(REGISTRY[name], checkpoint, profile)
-    model = _read(REGISTRY[name], path, runtime.device(device), by_kind, options)
+    options = {option: value for option, value in options.items() if option not in provided}
+    path = _on_this_disk(entry, checkpoint, profile)
+    model = _read(entry, path, runtime.device(device), by_kind, options)
     if hasattr(model, "find_detector"):
         model.find_detector = functools.partial(_shared_detector, profile, device)
-        model.other_detector = REGISTRY[name].other_detector
+        model.other_detector = entry.other_detector
     return model
 
 
@@ -225,14 +218,14 @@ _detectors: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValu
 def _shared_detector(profile: str | None, device: str | None) -> Any:
     """Return the detector on a device: one for all models that read regions, while any has it."""
     key = runtime.profile(profile), runtime.device(device)
-    found = _detectors.get(key) or load_identified("detector", None, *key)
-    _detectors[key] = found
-    return found
+    detector = _detectors.get(key) or _load("detector", None, *key, False, {})
+    _detectors[key] = detector
+    return detector
 
 
 def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: dict) -> Any:
     """Return the model of a folder or file, checked; of a package if there is no path."""
-    from biaslib.checkpoints.weights import loading
+    from biaslib.checkpoints.weights import loading, require_readable
     from biaslib.runtime.batches import full_float32, precision_of
 
     full_float32()
@@ -240,12 +233,20 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
     passing = (runtime.UnknownNameError,) if options else ()
     with loading(path, entry.name, passing) if path else contextlib.nullcontext():
         if path is not None:
-            _require_right_kind(entry, path)
+            folders.inspect(path)
+            if path.is_dir():
+                folders.require_family(path, entry)
+            require_readable(path, entry.family == "open_clip")
         if by_kind and entry.reads_many_kinds and path.is_dir():
             kind = folders.read_config(path, entry.name).get("model_type")
             entry = dataclasses.replace(entry, name=kind or entry.name)
         model = module_of(entry).load(entry, path, device, **options)
-    _warn_of_missing_heads(model, entry)
+    if lacking := [name for name in entry.capabilities if name not in model.capabilities]:
+        warnings.warn(
+            f"{model.name} ({model.revision}) cannot {' or '.join(lacking)}: these weights have no "
+            "head for it",
+            stacklevel=3,
+        )
     if hasattr(model, "device"):
         runtime.note_device(model.device, precision_of(model))
     return model
@@ -295,13 +296,7 @@ def identify(given: str | Path, profile: str | None = None) -> tuple[str, str | 
             raise _unknown_model(place)
         return place, None
     _require_paper(place, profile)
-    from biaslib.checkpoints.downloads import fetch
-
-    name, _, revision = place.partition("@")
-    entry = REGISTRY["open-clip"]
-    source = f"hub {repository(entry, name)}"
-    folder = fetch(dataclasses.replace(entry, source=source, revision=revision, companion=""))
-    return _family_of(folder, place), place
+    return _family_of(_from_hub(REGISTRY["open-clip"], place), place), place
 
 
 def _family_of(folder: Path, given: str | Path) -> str:
@@ -362,10 +357,10 @@ def _unknown_model(name: str) -> runtime.UnknownNameError:
     return runtime.UnknownNameError(hint)
 
 
-def _require_known_options(entry: Entry, options: dict[str, Any]) -> None:
-    """Refuse options that neither a model nor a profile's provider takes."""
-    known = {*inspect.signature(module_of(entry).load).parameters, *_provided_options()}
-    if unknown := sorted({*options} - known):
+def _require_known_options(entry: Entry, options: set[str]) -> None:
+    """Refuse options that a model does not take."""
+    known = inspect.signature(module_of(entry).load).parameters
+    if unknown := sorted(options - known.keys()):
         raise TypeError(
             f"the model {entry.name!r} takes no option {unknown[0]!r}; leave it out"
             f"{' and set BIASLIB_PRECISION' if 'precision' in unknown else ''}"
@@ -398,25 +393,13 @@ def _profiles(entry: Entry) -> str:
     return ", ".join(runtime.PROFILES if everywhere else [*makers, "paper"])
 
 
-def _warn_of_missing_heads(model: Any, entry: Entry) -> None:
-    """Warn of a model whose weights cannot do what the registry says of their kind."""
-    if lacking := [name for name in entry.capabilities if name not in model.capabilities]:
-        warnings.warn(
-            f"{model.name} ({model.revision}) cannot {' or '.join(lacking)}: these weights have no "
-            "head for it",
-            stacklevel=5,
-        )
-
-
 def module_of(entry: Entry) -> ModuleType:
     """Return the module of a family; an error says what to install if it cannot be imported."""
     inside = f"biaslib.models.{entry.family}"
-    if entry.family.startswith("biaslib."):
-        inside = entry.family
-    elif "." in entry.family or importlib.util.find_spec(inside) is None:
-        return importlib.import_module(entry.family)
-    with brought_by(entry.extra):
-        return importlib.import_module(inside)
+    ours = "." not in entry.family and importlib.util.find_spec(inside) is not None
+    name = inside if ours else entry.family
+    with brought_by(entry.extra) if name.startswith("biaslib.") else contextlib.nullcontext():
+        return importlib.import_module(name)
 
 
 def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | None) -> Path | None:
@@ -428,13 +411,21 @@ def _on_this_disk(entry: Entry, checkpoint: str | Path | None, profile: str | No
         return place
     _require_paper(place or entry.name, profile)
     runtime.note_model(entry.name, "paper")
+    if place is not None:
+        return _from_hub(entry, place)
     from biaslib.checkpoints.downloads import fetch
 
-    if place is None:
-        return fetch(entry)
-    name, _, revision = place.partition("@")
-    given = {"source": f"hub {repository(entry, name)}", "revision": revision}
-    return fetch(dataclasses.replace(entry, **given, sha256="", mirrors=(), command=""))
+    return fetch(entry)
+
+
+def _from_hub(entry: Entry, name: str) -> Path:
+    """Return the folder of ``owner/name`` or ``owner/name@revision``, as one of a family's."""
+    from biaslib.checkpoints.downloads import fetch
+
+    name, _, revision = name.partition("@")
+    source = f"hub {repository(entry, name)}"
+    unpinned = dataclasses.replace(entry, sha256="", mirrors=(), command="")
+    return fetch(dataclasses.replace(unpinned, source=source, revision=revision))
 
 
 def _require_paper(name: str, profile: str | None) -> None:
@@ -449,13 +440,3 @@ def _require_paper(name: str, profile: str | None) -> None:
 def repository(entry: Entry, name: str) -> str:
     """Return the hub repository that a family means by a name: the name, if it has no others."""
     return getattr(module_of(entry), "repository", str)(name)
-
-
-def _require_right_kind(entry: Entry, path: Path) -> None:
-    """Refuse a folder that is of another architecture, or that cannot be read as what it is."""
-    folders.inspect(path)
-    if path.is_dir():
-        from biaslib.checkpoints.weights import require_readable
-
-        folders.require_family(path, entry)
-        require_readable(path, entry.family == "open_clip")

@@ -2,11 +2,14 @@
 
 import contextlib
 import fnmatch
+import math
 import pickle
 import re
+import warnings
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,11 +21,17 @@ from biaslib.runtime import first_few
 OLDEST_SAFE_TORCH = (2, 6)
 """Below it, ``torch.load`` can be made to run code even with ``weights_only`` (CVE-2025-32434)."""
 
+OF_WORDS = re.compile(r"(word_embeddings|token_embedding|embed_tokens|wte)\.weight$")
+"""What networks call the table with a row for each token."""
+
 MOST_TOLD = 300
 """Characters of a library's message that an error repeats."""
 
 PICKLED = (".bin", ".ckpt", ".pt", ".pth", ".th")
 """Endings of files that ``torch.save`` wrote."""
+
+MUCH = 10**9
+"""Bytes of weights from which on it is told that they are read."""
 
 FRACTIONS = ("F", "BF")
 """How safetensors begins the names of types of fractions."""
@@ -38,34 +47,73 @@ held is not used.
 """
 
 
-def require_readable(folder: str | Path, open_clip: bool = False) -> None:
-    """Refuse weights that this torch cannot read safely: pickled ones need torch 2.6 or later.
+def require_readable(path: Path, open_clip: bool = False) -> None:
+    """Refuse weights that this torch cannot read safely, or that libraries would take for others.
 
     Parameters
     ----------
-    folder, open_clip
+    path
+        A file of weights, or a folder.
+    open_clip
         As of :func:`biaslib.checkpoints.files.weight_files`.
 
     Raises
     ------
     CheckpointError
-        If the weights that are read are pickled and torch is older; they are whole or complex
-        numbers, which libraries take as they are; or they are not the folder's.
+        If the weights that are read are pickled and torch is older than 2.6; they are whole or
+        complex numbers, which libraries take as they are; or they are not the folder's.
+
+    Warns
+    -----
+    UserWarning
+        Of the memory that the weights will take, if it is more than :data:`MUCH`.
     """
+    files = [path] if path.is_file() else weight_files(path, open_clip)
+    for file in files:
+        if file.suffix in PICKLED:
+            require_safe_torch(file)
+        for name, kind in _header(file, "get_dtype").items():
+            if name.endswith(("weight", "bias")) and not kind.startswith(FRACTIONS):
+                problem = f"holds {name} of the type {kind}, without a scale to read it by"
+                fix = "take the weights from before they were quantised"
+                raise refusal(file, f"{problem}: {fix}", name)
+    if (size := sum(file.stat().st_size for file in files)) > MUCH:
+        warnings.warn(f"{path}: {size / 1e9:.1f} GB of weights are read into memory", stacklevel=2)
+
+
+def _header(path: Path, asked: str) -> dict[str, Any]:
+    """Return what a safetensors file says of each tensor; there is nothing in other files."""
     from safetensors import safe_open
 
-    for path in weight_files(Path(folder), open_clip):
+    if path.suffix != ".safetensors":
+        return {}
+    with reading(path), safe_open(path, "pt") as file:
+        return {name: getattr(file.get_slice(name), asked)() for name in file.keys()}  # noqa: SIM118
+
+
+def numbers_in(paths: Iterable[Path]) -> int:
+    """Return how many numbers files of weights hold; no memory is taken for them.
+
+    Raises
+    ------
+    CheckpointError
+        If a file is damaged, or holds anything but tensors and plain values.
+
+    Examples
+    --------
+    >>> from plantedworld.models.checkpoints import checkpoint
+    >>> numbers_in(weight_files(checkpoint("bert", 3, 0)))
+    87241
+    """
+    numbers = 0
+    for path in paths:
+        shapes = _header(path, "get_shape").values()
         if path.suffix in PICKLED:
-            require_safe_torch(path)
-        if path.suffix != ".safetensors":
-            continue
-        with reading(path), safe_open(path, "pt") as file:
-            for name in file.keys():  # noqa: SIM118
-                kind = file.get_slice(name).get_dtype()
-                if name.endswith(("weight", "bias")) and not kind.startswith(FRACTIONS):
-                    problem = f"holds {name} of the type {kind}, without a scale to read it by"
-                    fix = "take the weights from before they were quantised"
-                    raise refusal(path, f"{problem}: {fix}", name)
+            with reading(path):
+                weights = unwrapped(_load_pickled(path, "meta"), str(path))
+            shapes = [tensor.shape for tensor in weights.values()]
+        numbers += sum(map(math.prod, shapes))
+    return numbers
 
 
 def require_safe_torch(path: Path) -> None:
@@ -139,13 +187,13 @@ def unwrapped(weights: Mapping, source: str = "the mapping") -> dict[str, torch.
     return {key.removeprefix("module."): value for key, value in tensors.items()}
 
 
-def _load_pickled(path: Path) -> dict:
+def _load_pickled(path: Path, device: str = "cpu") -> dict:
     """Read a pickled file with ``weights_only``, settings beside the weights as plain data."""
     names, allowed = set(), []
     while True:
         try:
             with torch.serialization.safe_globals(allowed):
-                return torch.load(path, map_location="cpu", weights_only=True)
+                return torch.load(path, map_location=device, weights_only=True)
         except pickle.UnpicklingError as error:
             name = _refused(error)
             if name in names or not _stand_ins(name):
@@ -301,6 +349,7 @@ the model needs: bert.pooler.dense.bias. It may be damaged, or of another model;
     unexpected = _others(info["unexpected_keys"], allowed_unexpected)
     shapes = sorted(info.get("mismatched_keys") or [])
     misshapen = [f"{key} {tuple(has)} not {tuple(needs)}" for key, has, needs in shapes]
+    added = [has[0] for key, has, needs in shapes if OF_WORDS.search(key) and has[0] > needs[0]]
     problems = [
         ("lacks {} that the model needs", missing),
         ("holds {} that the model does not know", unexpected),
@@ -308,9 +357,12 @@ the model needs: bert.pooler.dense.bias. It may be damaged, or of another model;
     ]
     if any(keys for _, keys in problems):
         named = (f"{what.format(_count(k))}: {first_few(k)}" for what, k in problems if k)
+        cause = "It may be damaged, or of another model"
+        if added:
+            cause = f"If tokens were added, set vocab_size to {added[0]} in config.json"
         raise CheckpointError(
-            f"the checkpoint of {name!r} {'; it '.join(named)}. It may be damaged, or of another "
-            "model; nothing was loaded"
+            f"the checkpoint of {name!r} {'; it '.join(named)}. {cause}; nothing was loaded",
+            word=shapes[0][0] if shapes else None,
         )
 
 

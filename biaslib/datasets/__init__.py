@@ -10,7 +10,6 @@ from biaslib.datasets.captions import (
     GENDER_WORDS,
     PRONOUNS,
     group_counts,
-    matching_captions,
     proportions,
 )
 from biaslib.datasets.entity_images import balanced_images, entity_balance, entity_images
@@ -38,7 +37,6 @@ __all__ = [
     "grounded_test",
     "group_counts",
     "images_of",
-    "matching_captions",
     "membership",
     "outcomes",
     "proportions",

@@ -9,7 +9,7 @@ import pandas
 import PIL
 
 from biaslib.pictures.images import FORMATS, ImageError, check_images, pictures
-from biaslib.runtime import Store, progress
+from biaslib.runtime import Store, is_hidden, progress
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
@@ -74,14 +74,3 @@ def images_in(folder) -> list:
         for path in sorted(folder.glob("*"))
         if path.suffix.lower() in SUFFIXES and not is_hidden(path.relative_to(folder))
     ]
-
-
-def is_hidden(path: Path) -> bool:
-    """Tell whether a program put a picture there, and not a person: a copy, or one made smaller.
-
-    Examples
-    --------
-    >>> [is_hidden(Path(name)) for name in ("._x.jpg", "@eaDir/x.jpg", "_DSC0001.jpg")]
-    [True, True, False]
-    """
-    return any(part.startswith((".", "@eaDir", "__MACOSX")) for part in path.parts)

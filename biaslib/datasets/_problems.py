@@ -1,5 +1,7 @@
 """What is wrong with a data set, as a table, and the error that stops a study because of it."""
 
+from collections.abc import Iterable
+
 import pandas
 
 from biaslib.errors import InputError
@@ -64,3 +66,33 @@ def require_sound(
         f"{name} has {len(errors):,} {noun}: {'; '.join(kinds)}. {advice}",
         word=errors["where"].iloc[0],
     )
+
+
+def require_table(
+    values: pandas.DataFrame, name: str, columns: Iterable[str], gaps: Iterable[str] = ()
+) -> pandas.DataFrame:
+    """Return a table that has some columns, each with a label in every row, and others with gaps.
+
+    Raises
+    ------
+    InputError
+        If it is no table; ``word`` is the name of the argument.
+    DataError
+        If a column or a label in one is missing; ``word`` is the column, ``row`` counts from 0.
+
+    Examples
+    --------
+    >>> require_table(pandas.DataFrame({"gender": ["man", None]}), "manifest", ["gender"])
+    Traceback (most recent call last):
+    biaslib.datasets._problems.DataError: row 1 of manifest has no 'gender'
+    """
+    made_by(values, name, pandas.DataFrame, "a table of pandas")
+    for column in (*columns, *gaps):
+        if column not in values:
+            known = ", ".join(map(str, values.columns))
+            raise DataError(f"{name} has no column {column!r}; it has {known}", word=column)
+        missing = values[column].isna().to_numpy()
+        if missing.any() and column not in gaps:
+            row = int(missing.argmax())
+            raise DataError(f"row {row} of {name} has no {column!r}", row=row, word=column)
+    return values

@@ -32,11 +32,10 @@ from pathlib import Path
 import pandas
 from scipy import stats
 
-from biaslib.datasets._arguments import require_path, require_table, require_text, require_texts
 from biaslib.datasets._parquet import parquet
-from biaslib.datasets._problems import DataError
+from biaslib.datasets._problems import DataError, require_table
 from biaslib.errors import InputError, brought_by
-from biaslib.metrics.inputs import made_by, one_of, refused, whole_number, whole_numbers
+from biaslib.metrics.inputs import made_by, one_of, refused, texts, whole_number, whole_numbers
 from biaslib.runtime import INVISIBLE
 
 __all__ = [
@@ -45,7 +44,6 @@ __all__ = [
     "caption_column",
     "caption_files",
     "group_counts",
-    "matching_captions",
     "normalised",
     "proportions",
 ]
@@ -74,7 +72,6 @@ GENDER_WORDS = {
 COLUMNS = ("caption", "TEXT", "text", "Text", "Caption")
 """Columns that hold captions: img2dataset and re-LAION, LAION-400M and LAION-2B, others."""
 
-ADDRESSES = ("url", "URL")
 SEPARATORS = r"[^\p{L}\p{M}\p{N}]+"
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary")
 
@@ -152,7 +149,7 @@ def caption_files(corpus: str | Path) -> list[Path]:
     DataError
         If there are none; the message says what to put there.
     """
-    corpus = require_path(corpus, "corpus")
+    corpus = Path(corpus)
     if corpus.is_file():
         return [corpus]
     if not corpus.exists():
@@ -204,21 +201,14 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
         kind = schema.field(name).type
         text = kind.value_type if str(kind).startswith("dictionary") else kind
         if str(text) not in TEXT_TYPES:
-            way = "If it has lists of captions, write a row a caption: table.explode of pandas"
             raise DataError(
-                f"{path}: the column {name!r} holds {kind}, and captions are text. "
-                f"{_other_column(schema.names, name) or way}",
+                f"{path}: the column {name!r} holds {kind}, and captions are text; pass column= "
+                "with the name of theirs",
                 path=path,
                 word=name,
             )
         column = name
     return column
-
-
-def _other_column(names: Sequence[str], column: str) -> str | None:
-    """Return the advice to take another column that is named as captions are."""
-    other = next((name for name in COLUMNS if name in names and name != column), None)
-    return other and f"If {other!r} has them, pass column={other!r}"
 
 
 def group_counts(
@@ -257,7 +247,7 @@ def group_counts(
     DataError
         If the corpus is missing or has no captions, or one that is not valid UTF-8: the message
         names the file.
-    ValueError
+    InputError
         If there are no words, one holds no letter, there are not two groups, or a group's word is
         not a single word.
 
@@ -306,7 +296,7 @@ def proportions(counts: pandas.DataFrame, both: str = "left out") -> pandas.Data
 
     Raises
     ------
-    ValueError
+    InputError
         If ``both`` is neither of the two.
 
     Examples
@@ -334,63 +324,12 @@ def proportions(counts: pandas.DataFrame, both: str = "left out") -> pandas.Data
     return shares
 
 
-def matching_captions(
-    corpus: str | Path,
-    word: str,
-    group: Sequence[str],
-    n: int = 20,
-    seed: int = 0,
-    column: str | None = None,
-) -> pandas.DataFrame:
-    """Return a random sample of captions that hold a word and a word of a group, to be looked at.
-
-    The step behind the paper's Figure 3: does the caption speak of the person whom the pronoun
-    means? Captions of web corpora name people and may be abusive: look at them yourself and do
-    not publish them. No page of the book shows any.
-
-    Parameters
-    ----------
-    corpus, column
-        As of :func:`biaslib.datasets.group_counts`.
-    word
-        A word or entry of several words.
-    group
-        Single words, such as ``PRONOUNS["female"]``.
-    n
-        How many captions, at most.
-    seed
-        The same seed gives the same sample, whatever the order of rows.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *caption*, and *url* where the corpus has one.
-
-    Raises
-    ------
-    DataError, ValueError
-        As of :func:`biaslib.datasets.group_counts`.
-    """
-    entry = _entries([require_text(word, "word")])["entry"].item()
-    pattern = _pattern(require_texts(group, "group"))
-    n, seed = whole_number(n, "n", 0), whole_number(seed, "seed")
-    with _corpus(corpus, column) as (connection, source, column):
-        names = connection.execute(f"SELECT * FROM {source} LIMIT 0").df().columns
-        address = "".join([f", {name} AS url" for name in ADDRESSES if name in names][:1])
-        return connection.execute(
-            f"SELECT * EXCLUDE text FROM (SELECT {column} AS caption{address}, "
-            f"{TEXT.replace('{column}', column)} AS text FROM {source}) "
-            f"WHERE contains(text, ' {entry} ') AND regexp_matches(text, '{pattern}') "
-            f"ORDER BY md5(concat({seed}, caption)), caption LIMIT {n}"
-        ).df()
-
-
 def _entries(words: Sequence[str]) -> pandas.DataFrame:
     """Return words as the query takes them: entry, first_word, phrase; ``attrs`` has the words."""
-    given = list(dict.fromkeys(require_texts(words, "words")))
+    given = list(dict.fromkeys(texts(words, "words")))
     entries = [normalised(word) for word in given]
     if not given:
-        raise ValueError("there are no words to look for")
+        raise refused("words", "is empty: there is nothing to look for")
     empty = [word for word, entry in zip(given, entries, strict=True) if not entry]
     if empty:
         raise InputError(
@@ -409,8 +348,8 @@ def _patterns(groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
     made_by(groups, "groups", Mapping, "two lists of words by name")
     if len(groups) != 2:
         raise refused("groups", f"has {len(groups)} groups of words, and two are compared")
-    names = require_texts(groups.keys(), "groups")
-    return {name: _pattern(require_texts(groups[name], "groups")) for name in names}
+    names = texts(list(groups), "groups")
+    return {name: _pattern(texts(groups[name], "groups")) for name in names}
 
 
 def _pattern(group: Sequence[str]) -> str:
@@ -433,12 +372,12 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
     with brought_by("captions"):
         import duckdb
     files = caption_files(corpus)
-    column = caption_column(files, None if column is None else require_text(column, "column"))
+    column = caption_column(files, column)
     quoted = '"' + column.replace('"', '""') + '"'
     names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
     listed = ", ".join(f"'{name}'" for name in names)
     source = f"read_parquet([{listed}], hive_partitioning = false, binary_as_string = true)"
-    settings = {"memory_limit": require_text(memory, "memory"), "preserve_insertion_order": False}
+    settings = {"memory_limit": memory, "preserve_insertion_order": False}
     settings |= {"threads": whole_number(threads, "threads", 1)} if threads is not None else {}
     try:
         with (
@@ -448,27 +387,16 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
             connection.execute("SET enable_progress_bar = false")
             any_text = f"SELECT 1 FROM {source} WHERE {quoted} IS NOT NULL LIMIT 1"
             if not connection.execute(any_text).fetchall():
-                raise _no_captions(files, column)
+                raise DataError(
+                    f"the column {column!r} of {files[0]} and all others is empty: "
+                    "pass column= with the name of the captions'",
+                    path=files[0],
+                    word=column,
+                )
             yield connection, source, quoted
     except duckdb.Error as error:
-        lines = str(error).split("\n")
-        encoding = [line for line in lines if "UTF8" in line]
-        way = "Write the text of that file anew as UTF-8"
-        if not encoding:
-            way = f"Give more memory than {memory!r} or fewer threads, or room for temporary files"
         raise DataError(
-            f"DuckDB cannot count the captions of {files[0]}{' and others' * (len(files) > 1)}: "
-            f"{(encoding or lines)[0]}. {way}",
+            f"DuckDB cannot count the captions of {files[0]}, one of {len(files)} files: {error}. "
+            f"If it lacks memory, give more than {memory!r} or fewer threads",
             path=files[0],
         ) from error
-
-
-def _no_captions(files: Sequence[Path], column: str) -> DataError:
-    with parquet(files[0]) as file:
-        way = _other_column(file.schema_arrow.names, column) or "Put them there"
-    return DataError(
-        f"there are no captions: the column {column!r} is empty in all {len(files)} files, "
-        f"{files[0]} the first. {way}",
-        path=files[0],
-        word=column,
-    )

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._image_files import images_in, readable
-from biaslib.datasets._problems import problems
-from biaslib.metrics.inputs import whole_number
+from biaslib.datasets._problems import problems, require_table
+from biaslib.metrics.inputs import texts, whole_number
 
 __all__ = ["AGENTS", "balanced_images", "entity_balance", "entity_images"]
 
@@ -56,7 +55,7 @@ def entity_images(
     >>> entity_images(tempfile.mkdtemp(), ["purse"])[1][["kind", "where"]].values.tolist()
     [['image is missing', 'purse, woman'], ['image is missing', 'purse, man']]
     """
-    folder, entities = require_path(folder, "folder"), require_texts(entities, "entities")
+    folder, entities = Path(folder), texts(entities, "entities")
     per_agent = whole_number(per_agent, "per_agent", 1)
     rows, wrong, used = [], [], set()
     for entity, agent in itertools.product(entities, AGENTS):

@@ -1,12 +1,7 @@
 """FairFace: portraits that annotators labelled with age, one of two genders and one of seven races.
 
-Kärkkäinen and Joo (2021), CC BY 4.0. Two layouts are read, both below one folder:
-
-- the authors': ``fairface_label_train.csv`` and ``fairface_label_val.csv`` beside the folders
-  ``train`` and ``val``; with both crops, each beside its own labels in a folder that holds
-  ``margin025`` or ``margin125`` in its name, as the archives are called;
-- the hub's, ``HuggingFaceM4/FairFace``: parquet files ``0.25/train-*.parquet`` and so on, whose
-  labels are numbers of classes.
+Kärkkäinen and Joo (2021), CC BY 4.0, as the hub has it under ``HuggingFaceM4/FairFace``: parquet
+files ``0.25/train-*.parquet`` and so on, whose labels are numbers of classes.
 
 The labels say what annotators saw in a photograph, not who a person is.
 """
@@ -15,7 +10,6 @@ import hashlib
 import io
 import itertools
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,11 +17,11 @@ from typing import Any
 import numpy as np
 import pandas
 
-from biaslib.datasets._arguments import require_path, require_table, require_texts
 from biaslib.datasets._parquet import parquet
-from biaslib.datasets._problems import DataError, problems, require_sound
-from biaslib.pictures.images import ImageError, Pictures, check_images, opened, pictures
-from biaslib.runtime import cleaned, file_sha256, read_table, unknown_name
+from biaslib.datasets._problems import DataError, problems, require_sound, require_table
+from biaslib.metrics.inputs import texts
+from biaslib.pictures.images import ImageError, Pictures, opened, pictures
+from biaslib.runtime import unknown_name
 
 __all__ = [
     "AGES",
@@ -47,17 +41,16 @@ RACES = (
     "East Asian", "Indian", "Black", "White", "Middle Eastern", "Latino_Hispanic",
     "Southeast Asian",
 )  # fmt: skip
-"""The labels as both releases spell them, in the order of the hub's class numbers."""
+"""The labels as released, in the order of the class numbers."""
 
 LABELS = {"age": AGES, "gender": GENDERS, "race": RACES}
 SPLITS = {"train": 86_744, "validation": 10_954}
 """The two parts, and how many portraits each has as released."""
 
-CROPS = {"0.25": "margin025", "1.25": "margin125"}
-"""How much is left around a face, and what the authors' archives call it."""
+CROPS = ("0.25", "1.25")
+"""How much is left around a face."""
 
 ROWS_AT_ONCE = 256
-AUTHORS_SPLITS = {"train": "train", "validation": "val"}
 
 
 def read_fairface(
@@ -72,18 +65,17 @@ def read_fairface(
     Parameters
     ----------
     folder
-        Of the data set, in one of the module's two layouts.
+        Of the data set, with a folder a crop.
     split
         ``train``, which the paper searched, or ``validation``.
     crop
-        ``0.25`` or ``1.25``. The paper does not say which it used. With the authors' layout and a
-        single unnamed set of folders, it is a label only.
+        ``0.25`` or ``1.25``. The paper does not say which it used.
 
     Returns
     -------
     pandas.DataFrame
-        *file*, *age*, *gender*, *race*, *split*, *crop*, *path* (of the image, or of the parquet
-        file), *row* (in the parquet file; -1 for image files), *sha256* of the image's bytes.
+        *file*, *age*, *gender*, *race*, *split*, *crop*, *path* and *row* (of the parquet file,
+        and in it), *sha256* of the image's bytes.
         ``attrs["problems"]`` notes it where there are not as many portraits as were released.
 
     Raises
@@ -97,15 +89,16 @@ def read_fairface(
     for kind, name, known in (("split", split, SPLITS), ("crop", crop, CROPS)):
         if not isinstance(name, str) or name not in known:
             raise unknown_name(f"{kind} of FairFace", name, known)
-    folder = require_path(folder, "folder")
-    files = sorted((folder / crop).glob(f"{split}-*.parquet"))
-    if files:
-        source = folder / crop / f"{split}-*.parquet"
-        tables, wrong = zip(*map(_of_hub, files), strict=True)
-        table, wrong = pandas.concat(tables, ignore_index=True), [*itertools.chain(*wrong)]
-    else:
-        source, images = _authors_places(folder, split, crop)
-        table, wrong = _of_authors(source, images)
+    source = Path(folder) / crop / f"{split}-*.parquet"
+    files = sorted(source.parent.glob(source.name))
+    if not files:
+        raise DataError(
+            f"{source} is not there; biaslib.studies.study3_clip_audit.fetch() downloads it from "
+            "HuggingFaceM4/FairFace",
+            path=folder,
+        )
+    tables, wrong = zip(*map(_of_hub, files), strict=True)
+    table, wrong = pandas.concat(tables, ignore_index=True), [*itertools.chain(*wrong)]
     wrong += _wrong_labels(table)
     wrong = problems([("error", *each) for each in wrong])
     advice = "Mend the files, or take them from the release again"
@@ -131,7 +124,6 @@ class FairFaceImages(Pictures):
 
     def __init__(self, manifest: pandas.DataFrame) -> None:
         self.manifest = manifest
-        self.in_files = bool((manifest["row"] < 0).all())
 
     def __len__(self) -> int:
         return len(self.manifest)
@@ -140,10 +132,8 @@ class FairFaceImages(Pictures):
         return self.part([row])[0]
 
     def part(self, rows: Sequence[int]) -> Pictures:
-        """Return some images; the bytes of those in parquet files are read at once."""
+        """Return some images; their bytes are read at once."""
         manifest = self.manifest.iloc[list(rows)]
-        if self.in_files:
-            return pictures(manifest["path"].tolist())
         images = [None] * len(manifest)
         for path, part in manifest.reset_index(drop=True).groupby("path"):
             data = _bytes_of(path, part["row"].to_numpy())
@@ -192,7 +182,7 @@ def membership(
     ['Female, 0-2', 'Male, 0-2']
     """
     labels = _joined(manifest, by)
-    names = sorted(labels.unique()) if order is None else require_texts(order, "order")
+    names = sorted(labels.unique()) if order is None else texts(order, "order")
     table = pandas.DataFrame({name: (labels == name).to_numpy() for name in names})
     empty = [name for name in names if not table[name].any()]
     if empty:
@@ -239,61 +229,16 @@ def group_sizes(
 
 def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Series:
     """Return the group of every portrait: its labels, joined."""
-    columns = [by] if isinstance(by, str) else require_texts(by, "by")
+    columns = [by] if isinstance(by, str) else texts(by, "by")
     labels = require_table(manifest, "manifest", columns)[columns].reset_index(drop=True)
-    names = labels.astype(str).agg(", ".join, axis=1)
-    twice = names[labels.drop_duplicates().index].duplicated()
-    if twice.any():
-        word = names[twice.idxmax()]
-        raise DataError(
-            f"two groups of the columns {', '.join(columns)} have the name {word!r}; give a label "
-            "one type and one spelling",
-            word=word,
-        )
-    return names
-
-
-def _authors_places(folder: Path, split: str, crop: str) -> tuple[Path, Path]:
-    """Return the file of labels, and the folder that its names of images start from."""
-    name = f"fairface_label_{AUTHORS_SPLITS[split]}.csv"
-    named = sorted(folder.glob(f"*{CROPS[crop]}*/{AUTHORS_SPLITS[split]}"))
-    images = named[0].parent if named else folder
-    for place in (images, folder):
-        if (place / name).is_file():
-            return place / name, images
-    raise DataError(
-        f"{folder} holds neither {name} nor {crop}/{split}-*.parquet. Put there the authors' "
-        "images and label files, or the parquet files of HuggingFaceM4/FairFace",
-        path=folder,
-    )
-
-
-def _of_authors(path: Path, images: Path) -> tuple[pandas.DataFrame, list]:
-    table, broken = read_table(path, DataError)
-    table = table.rename(columns=cleaned)
-    _require_columns(path, table.columns, ["file", *LABELS])
-    table = table[["file"]].join(table[[*LABELS]].map(cleaned)).assign(row=-1, sha256="")
-    table["path"] = [str(images / file) for file in table["file"]]
-    wrong = [("line is no row", f"{path.name}, line {at}", what) for at, what in broken.items()]
-    here = table["path"].map(os.path.isfile).astype(bool)
-    wrong += [("image is missing", file, f"not in {images}") for file in table.loc[~here, "file"]]
-    for file, rows in table[table["file"].duplicated(keep=False)].groupby("file", sort=False):
-        lines = ", ".join(map(str, rows.index))
-        wrong.append(("file is listed more than once", file, f"lines {lines}"))
-    files = table[here]
-    table.loc[here, "sha256"] = files["path"].map(file_sha256)
-    bad = check_images(files["path"].tolist())
-    names = files["file"].iloc[bad["row"]]
-    wrong += [("image cannot be opened", *each) for each in zip(names, bad["problem"], strict=True)]
-    return table.reset_index(drop=True), wrong
+    return labels.astype(str).agg(", ".join, axis=1)
 
 
 def _of_hub(path: Path) -> tuple[pandas.DataFrame, list]:
     """Return the rows of a parquet file, each image opened, and those that cannot be."""
     rows, wrong = [], []
     with parquet(path) as file:
-        _require_columns(path, file.schema_arrow.names, ["image", *LABELS])
-        classes = _classes(path, file.schema_arrow.metadata or {})
+        classes = _classes(file.schema_arrow.metadata or {})
         for batch in file.iter_batches(ROWS_AT_ONCE, columns=["image", *LABELS]):
             columns = (batch.column(name).to_pylist() for name in ("image", *LABELS))
             for image, *labels in zip(*columns, strict=True):
@@ -310,32 +255,15 @@ def _of_hub(path: Path) -> tuple[pandas.DataFrame, list]:
     return table.assign(row=range(len(table)), path=str(path)), wrong
 
 
-def _classes(path: Path, metadata: Mapping[bytes, bytes]) -> list[list[str]]:
+def _classes(metadata: Mapping[bytes, bytes]) -> list[Sequence[str]]:
     """Return the names of the class numbers: those that the file states, else the hub's."""
-    try:
-        stated = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-        return [list(stated.get(name, {}).get("names") or LABELS[name]) for name in LABELS]
-    except (ValueError, AttributeError, TypeError) as error:
-        raise DataError(
-            f"{path} does not describe its columns as the hub does ({error}); download it again",
-            path=path,
-        ) from error
+    stated = json.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+    return [stated.get(name, {}).get("names") or LABELS[name] for name in LABELS]
 
 
 def _name(value: Any, classes: Sequence[str]) -> str:
     """Return the label of a class number; anything else stays as it is, to be reported."""
     return classes[value] if type(value) is int and 0 <= value < len(classes) else str(value)
-
-
-def _require_columns(path: Path, columns: Sequence[str], wanted: Sequence[str]) -> None:
-    for column in wanted:
-        if column not in columns:
-            raise DataError(
-                f"{path} has no column {column!r}; it has {', '.join(columns)}. Rename that which "
-                "holds it, or add it",
-                path=path,
-                word=column,
-            )
 
 
 def _wrong_labels(table: pandas.DataFrame) -> list[tuple[str, str, str]]:

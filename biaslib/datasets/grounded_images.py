@@ -16,11 +16,10 @@ from typing import Any
 import pandas
 
 from biaslib import stimuli
-from biaslib.datasets._arguments import require_path, require_table, require_text
 from biaslib.datasets._image_files import images_in, readable
-from biaslib.datasets._problems import DataError, problems
+from biaslib.datasets._problems import DataError, problems, require_table
 from biaslib.metrics.inputs import made_by
-from biaslib.runtime import cleaned, read_text, unknown_name
+from biaslib.runtime import cleaned, naming, read_text, unknown_name
 
 __all__ = ["GroundedTest", "balance", "grounded_test", "images_of", "user_test"]
 
@@ -97,7 +96,7 @@ def grounded_test(path: str | Path) -> GroundedTest:
         If the file is not there or is not one JSON object, or a key is missing or holds something
         of another kind than the released files; the message names file, key and what is wanted.
     """
-    path = require_path(path, "path")
+    path = Path(path)
     content, notes = _json(path)
     content = {"dataset_dir": "", "contextual_words": []} | content
     name, dataset, folder = (
@@ -146,8 +145,8 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
     """
     if not isinstance(level, str) or level not in LEVELS:
         raise unknown_name("level", level, LEVELS)
-    folder = require_path(folder, "folder")
-    test = stimuli.association_test(require_text(name, "name"), level)
+    folder = Path(folder)
+    test = stimuli.association_test(name, level)
     missing = [each for each in SETS if not (folder / each).is_dir()]
     if len(missing) == len(SETS):
         raise DataError(
@@ -202,7 +201,7 @@ def images_of(test: GroundedTest, folder: str | Path) -> tuple[pandas.DataFrame,
     DataError
         If the folder is not there.
     """
-    folder = require_path(folder, "folder")
+    folder = Path(folder)
     made_by(test, "test", GroundedTest, "what grounded_test() or user_test() returns")
     if not folder.is_dir():
         raise DataError(
@@ -269,18 +268,11 @@ def _json(path: Path) -> tuple[dict, list[tuple]]:
             found[key] = value
         return found
 
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is no number of JSON")
-
     text = read_text(path, DataError)
-    try:
-        content = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
-        json.dumps(content, ensure_ascii=False).encode()
-        if not isinstance(content, dict):
-            raise ValueError("it holds something else")
-    except (ValueError, RecursionError) as error:
-        what = f"{path} is not one JSON object: {error}; see a released file"
-        raise DataError(what, path=path, row=getattr(error, "lineno", None)) from error
+    with naming(path, DataError):
+        content = json.loads(text, object_pairs_hook=unique)
+    if not isinstance(content, dict):
+        raise DataError(f"{path} is not one JSON object; see a released file", path=path)
     return content, repeated
 
 

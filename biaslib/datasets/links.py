@@ -6,11 +6,9 @@ are is not chance: what is left of a test may be out of balance (:func:`coverage
 
 import collections
 import concurrent.futures
-import contextlib
 import csv
 import datetime
 import errno
-import functools
 import io
 import os
 import queue
@@ -23,19 +21,15 @@ import pandas
 
 from biaslib.checkpoints.downloads import PAGES
 from biaslib.datasets import _fetcher
-from biaslib.datasets._arguments import require_path, require_table
 from biaslib.datasets._fetcher import HERE
-from biaslib.datasets._problems import DataError
+from biaslib.datasets._problems import DataError, require_table
 from biaslib.metrics.inputs import flag, whole_number
-from biaslib.pictures.images import ImageError, open_image, opened
-from biaslib.runtime import INVISIBLE, cleaned, file_sha256, one_at_a_time, progress
+from biaslib.pictures.images import ImageError, open_image
+from biaslib.runtime import INVISIBLE, file_sha256, one_at_a_time, progress
 
 __all__ = ["coverage", "download_images", "outcomes"]
 
 RECORD, PART = "downloads.csv", ".part-"
-OURS = (RECORD, f".{RECORD}.lock")
-"""What a folder holds beside images, while one process fills it."""
-
 COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
 FINAL = ("error 404", "error 410", "not an image", "refused", "larger than")
 """Outcomes that another run would not change; the others are asked again by the next one."""
@@ -46,14 +40,11 @@ GONE = "downloaded, and gone since"
 NO_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 """What a disk says that takes nothing more, or nothing from us."""
 
-PIXELS = 40_000_000
-"""Pixels of an image at most; one image is opened at a time."""
-
 PER_HOST = 2
 """Connections to one host at a time."""
 
 OPENING = threading.Lock()
-"""Held while an image is opened."""
+"""Held while an image is opened: decoded, each may take hundreds of megabytes."""
 
 TEXTS = ("text/", "application/json", "application/xhtml", "application/xml")
 """Types of answers to a person or a program, such as that one must log in."""
@@ -99,7 +90,7 @@ def download_images(
         If two links have one file, a file has no name, lies outside the folder or is one that is
         written there beside the images, or nothing can be written there.
     """
-    folder, again = require_path(folder, "folder"), flag(again, "again")
+    folder, again = Path(folder), flag(again, "again")
     n_workers = whole_number(n_workers, "n_workers", 1)
     links = require_table(links, "links", [], ["file", "url"])
     _require_names(links, folder)
@@ -177,7 +168,7 @@ def _fetch_all(wanted: list[tuple[str, str]], folder: Path, n_workers: int) -> N
 
 def _fetched(folder: Path, file: str, url: str) -> list:
     """Fetch a link; return its row of the record."""
-    outcome, headers, body = _fetcher.tried(url)
+    outcome, headers, body = _fetcher.fetched(url)
     part, path, sha256 = folder / f"{PART}{threading.get_ident()}", folder / file, ""
     if outcome == HERE:
         part.write_bytes(body)
@@ -220,7 +211,7 @@ def outcomes(links: pandas.DataFrame, folder: str | Path) -> pandas.DataFrame:
     >>> outcomes(pandas.DataFrame([link]), "no such folder")["outcome"].tolist()
     ['not downloaded']
     """
-    folder, links = require_path(folder, "folder"), require_table(links, "links", ["file"], ["url"])
+    folder, links = Path(folder), require_table(links, "links", ["file"], ["url"])
     rows, found = _recorded(folder), []
     for file, url in zip(links["file"], links["url"], strict=True):
         outcome = rows.get((file, address(url)), {"outcome": NOT_ASKED})["outcome"]
@@ -274,8 +265,8 @@ def counted(reasons: pandas.Series) -> str:
 def _judged(part: Path, headers: Any, body: bytes) -> str:
     """Return the outcome of an answer that has arrived."""
     problem = _problem(part)
-    if not problem or problem.startswith("larger"):
-        return problem or HERE
+    if not problem:
+        return HERE
     if not body:
         return "an empty answer"
     begin = body[:512].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
@@ -289,9 +280,6 @@ def _judged(part: Path, headers: Any, body: bytes) -> str:
 def _problem(part: Path) -> str:
     """Return why a file is not opened as an image, or nothing."""
     try:
-        with contextlib.suppress(OSError, ValueError), opened(part) as image:
-            if image.width * image.height > PIXELS:
-                return f"larger than {PIXELS / 1e6:.0f} megapixels"
         open_image(part)
     except ImageError as error:
         return str(error).removeprefix(f"{part} ")
@@ -308,23 +296,15 @@ def address(url: object) -> str:
 
 def _require_names(links: pandas.DataFrame, folder: Path) -> None:
     """Refuse names of files that would overwrite one another, or anything but an image."""
-    root, seen = folder.resolve(), {}
+    root = folder.resolve()
+    taken = {root, root / RECORD}
     for row, file in enumerate(links["file"]):
-        wrong = functools.partial(DataError, path=folder, row=row, word=file)
-        if not isinstance(file, str) or not file.strip():
-            raise wrong(f"row {row} of the links, from 0, has no file: give it a path")
-        path = _resolved(root / file)
-        if path == root or not path.is_relative_to(root):
-            raise wrong(f"the file {file} lies outside {folder}: give a path below it")
-        first = cleaned(path.relative_to(root).parts[0]).partition(":")[0].casefold().rstrip(". ")
-        if first in OURS or first.startswith(PART):
-            raise wrong(f"the file {file} is one that {folder} needs itself: give another name")
-        if seen.setdefault(path, row) != row:
-            raise wrong(f"two links have the file {file}: give each its own name")
-
-
-def _resolved(path: Path) -> Path:
-    """Return where a path leads; a name that no disk takes, such as one of 300 letters, nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        return path.resolve()
-    return Path(os.path.abspath(path))
+        path = (root / file).resolve() if isinstance(file, str) else root
+        if path in taken or not path.is_relative_to(root):
+            raise DataError(
+                f"the file {file!r} in row {row} of the links is no name of its own below {folder}",
+                path=folder,
+                row=row,
+                word=file,
+            )
+        taken.add(path)

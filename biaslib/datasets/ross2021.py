@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.datasets._arguments import require_path
 from biaslib.datasets._problems import DataError, problems
 from biaslib.datasets.grounded_images import (
     SETS,
@@ -332,7 +331,7 @@ def links(folder: str | Path, source: str) -> tuple[pandas.DataFrame, pandas.Dat
         If the lists or tests are not there; for ``concap``, the publisher's list.
     """
     read = {"google": _of_lists, "coco": _of_names, "concap": _of_names}[_known(source)]
-    rows, found = read(require_path(folder, "folder"), source)
+    rows, found = read(Path(folder), source)
     table = pandas.DataFrame(rows, columns=COLUMNS)
     repeated = table["file"].duplicated()
     if source == "google":
@@ -345,7 +344,7 @@ def links(folder: str | Path, source: str) -> tuple[pandas.DataFrame, pandas.Dat
 
 def image_folder(folder: str | Path, source: str) -> Path:
     """Return where the images of a source lie below the folder of the release."""
-    return require_path(folder, "folder") / "images" / _known(source)
+    return Path(folder) / "images" / _known(source)
 
 
 def _known(source: str) -> str:
@@ -362,7 +361,7 @@ def files_of_tests(folder: str | Path, source: str) -> list[Path]:
     DataError
         If there is none.
     """
-    place = require_path(folder, "folder") / "tests" / "grounded-tests" / _known(source)
+    place = Path(folder) / "tests" / "grounded-tests" / _known(source)
     paths = [path for path in sorted(place.glob("*")) if not path.name.startswith(".")]
     if not paths:
         what = f"{place} holds no test; put the .jsonl files of {FROM} there"

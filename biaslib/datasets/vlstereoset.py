@@ -17,8 +17,7 @@ import numpy as np
 import pandas
 
 from biaslib.checkpoints.downloads import retrieve
-from biaslib.datasets._arguments import require_path, require_table
-from biaslib.datasets._problems import DataError, problems, require_sound
+from biaslib.datasets._problems import DataError, problems, require_sound, require_table
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
 from biaslib.metrics.inputs import whole_number
@@ -122,7 +121,7 @@ def released(folder: str | Path) -> VLStereoSet:
     InputError
         As :func:`read`; or if the file cannot be had, or is not the one that is pinned.
     """
-    path = require_path(folder, "folder") / FILE
+    path = Path(folder) / FILE
     if not path.is_file():
         retrieve([URL], path, SHA256, REPOSITORY)
     return read(path)
@@ -176,7 +175,7 @@ def read(path: str | Path) -> VLStereoSet:
     FileNotFoundError
         If there is no file; the message says where to get it.
     """
-    path = require_path(path, "path")
+    path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(
             f"{path} is not there. vlstereoset.released(folder) downloads it from the authors' "
@@ -313,7 +312,7 @@ def with_images(
         If no link leads to an image; the message counts what came instead, and says how to get
         them.
     """
-    place = require_path(folder, "folder") / IMAGES
+    place = Path(folder) / IMAGES
     table = require_table(table, "table", ["category", "label", "url"])
     asked = outcomes(links(table), place)
     files = asked[asked["outcome"] == HERE].set_index("url")["file"]

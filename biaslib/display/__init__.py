@@ -10,13 +10,15 @@ from biaslib.display._style import (
     use_style,
     words_alone,
 )
-from biaslib.display._tables import Table, problem_table, table
+from biaslib.display._tables import Table, one_line, problem_table, table
 from biaslib.display._text import (
     counted,
+    in_code,
     in_words,
     interval_text,
     interval_texts,
     listed,
+    p_cell,
     p_text,
     say,
     signed,
@@ -32,11 +34,14 @@ __all__ = [
     "dots",
     "figure",
     "fold",
+    "in_code",
     "in_words",
     "interval_text",
     "interval_texts",
     "listed",
     "marked",
+    "one_line",
+    "p_cell",
     "p_text",
     "problem_table",
     "say",

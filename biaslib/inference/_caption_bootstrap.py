@@ -1,7 +1,5 @@
 """Intervals for caption association that resample people."""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,7 +7,6 @@ from biaslib.errors import InputError
 from biaslib.inference._bootstrap import Interval, bootstrap, largest_effect_size
 from biaslib.metrics import caption_association
 from biaslib.metrics.inputs import (
-    divisor,
     in_scale,
     label_codes,
     one_of,
@@ -17,11 +14,8 @@ from biaslib.metrics.inputs import (
     whole_number,
 )
 
-STATISTICS = ("share", "ratio", "entropy")
+STATISTICS = ("share", "ratio")
 _RESAMPLES_AT_ONCE = 50
-
-FEWEST_RETRIEVED = 20
-"""Images below which an entropy has no interval: it lies far below that of endless data."""
 
 
 def bootstrap_c_asc(
@@ -83,10 +77,9 @@ def bootstrap_c_asc(
     >>> bool(interval.low[0, 0] < 1.42 < interval.high[0, 0])
     True
     """
-    scores = real_numbers(similarities, "similarities", finite=False)
+    caption_association.c_asc(similarities, groups, ddof)  # refuses what has no C-ASC
+    scores = real_numbers(similarities, "similarities")
     members, _ = caption_association.group_members(groups)
-    ddof = divisor(ddof)
-    caption_association.c_asc(scores, members, ddof)
     scores = in_scale(scores, axis=1)[0]
     person = _persons(people, len(members))
     patterns, blocks, images = _cells(scores - scores.mean(axis=1, keepdims=True), members)
@@ -135,8 +128,8 @@ def bootstrap_top_k(
     k
         How many images to retrieve.
     statistic
-        ``"share"`` of each group among the k; its ``"ratio"`` to the group's share in the resample;
-        or the ``"entropy"`` over a partition (:func:`biaslib.metrics.caption_association.entropy`).
+        ``"share"`` of each group among the k, or its ``"ratio"`` to the group's share in the
+        resample.
     people
         Who is on each image, (n,); images of one person stay together. By default every image is
         a person of its own.
@@ -148,18 +141,15 @@ def bootstrap_top_k(
     Returns
     -------
     Interval
-        ``low`` and ``high`` (number of words, g), or (number of words,) for the entropy, which has
-        none (NaN) of fewer than 20 images: it grows with k, and its interval is about other data of
-        this size. A ratio
-        is NaN, and left out, in a resample without any member of the group.
+        ``low`` and ``high`` (number of words, g). A ratio is NaN, and left out, in a resample
+        without any member of the group.
 
     Raises
     ------
     InputError
         If the ranking is not deep enough for some resample, names an image twice for a word or
-        one that does not exist; if a group has no image; if ``statistic`` is unknown, or the
-        entropy is asked for groups that are not a partition; or if ``k``, ``people``
-        or ``n_resamples`` is out of range.
+        one that does not exist; if a group has no image; if ``statistic`` is unknown; or if ``k``,
+        ``people`` or ``n_resamples`` is out of range.
 
     Notes
     -----
@@ -178,7 +168,7 @@ def bootstrap_top_k(
     members, _ = caption_association.group_members(groups)
     ranking = caption_association.retrieved_images(ranking, "ranking", len(members))
     person = _persons(people, len(members))
-    _require_statistic(statistic, members)
+    one_of(statistic, "statistic", STATISTICS)
     k = whole_number(k, "k", 1, ranking.shape[1])
 
     def composition(weights):
@@ -187,7 +177,7 @@ def bootstrap_top_k(
         return _statistic(counts, members, of_images, k, statistic)
 
     largest = len(members) / members.sum(axis=0) if statistic == "ratio" else np.ones(1)
-    found = bootstrap(
+    return bootstrap(
         composition,
         [person.max() + 1],
         within=(0.0 * largest, largest),
@@ -196,10 +186,6 @@ def bootstrap_top_k(
         at_once=_RESAMPLES_AT_ONCE,
         n_equal=k,
     )
-    if statistic != "entropy" or k >= FEWEST_RETRIEVED:
-        return found
-    nothing = np.full(found.estimate.shape, np.nan)
-    return replace(found, low=nothing, high=nothing)
 
 
 def _freedom(person: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -256,9 +242,6 @@ def _retrieved_again(ranking, members, weights: np.ndarray, k: int) -> np.ndarra
 
 
 def _statistic(counts, members, weights: np.ndarray, k: int, statistic: str) -> np.ndarray:
-    if statistic == "entropy":
-        table = counts.reshape(-1, counts.shape[-1])
-        return caption_association.entropy(table).reshape(counts.shape[:2])
     if statistic == "share":
         return counts / k
     expected = weights.T @ members.astype(float) / weights.sum(axis=0)[:, None]
@@ -268,12 +251,6 @@ def _statistic(counts, members, weights: np.ndarray, k: int, statistic: str) -> 
 
 def _persons(people: ArrayLike | None, n: int) -> np.ndarray:
     return np.arange(n) if people is None else label_codes(people, "people", n)[0]
-
-
-def _require_statistic(statistic: str, members: np.ndarray) -> None:
-    one_of(statistic, "statistic", STATISTICS)
-    if statistic == "entropy" and (members.sum(axis=1) != 1).any():
-        raise InputError("the entropy needs a partition, each image in exactly one group")
 
 
 def _require_depth(found: np.ndarray, k: int, word: int) -> None:

@@ -17,7 +17,6 @@ from biaslib.metrics.inputs import (
     label_keys,
     made_by,
     one_of,
-    real_numbers,
     refused,
     whole_number,
 )
@@ -93,11 +92,7 @@ def grounded_permutation_test(
         return permutation_test(result.x_scores, result.y_scores, rng=rng)
     if result.x_other is None or result.y_other is None:
         raise InputError("the result has no scores with other attributes; take it from grounded()")
-    (x, x_other), (y, y_other) = (
-        [real_numbers(getattr(result, f"{side}_{name}"), f"{side}_{name}", ndim=1)
-         for name in ("scores", "other")]
-        for side in "xy"
-    )  # fmt: skip
+    x, x_other, y, y_other = result.x_scores, result.x_other, result.y_scores, result.y_other
     of_x, of_y = y.size / (x.size + y.size), x.size / (x.size + y.size)
     found = permutation_test(of_x * x + of_y * x_other, of_x * y_other + of_y * y, rng=rng)
     return replace(found, statistic=float(x.mean() - y.mean()))
@@ -154,9 +149,9 @@ def exchange_test(
     Raises
     ------
     InputError
-        If the result is not of Experiment 3 or not from ``grounded``, a score is masked or not
-        finite, labels do not fit, or no word of A or of B can change sides: none is seen with both
-        categories, or a picture stands beside words of A and of B.
+        If the result is not of Experiment 3 or not from ``grounded``, labels do not fit, or no
+        word of A or of B can change sides: none is seen with both categories, or a picture stands
+        beside words of A and of B.
 
     Notes
     -----
@@ -251,9 +246,7 @@ def _shifts(result: GroundedResult, words, pictures) -> list[np.ndarray]:
         raise InputError(f"the exchange is for Experiment 3, this is {result.experiment}")
     if result.attributes is None:
         raise InputError("the result has no cosines of attributes; take it from metrics.grounded")
-    near = {name: real_numbers(result.attributes[name], f"cosines of {name}") for name in ROLES}
-    for name in ("x_scores", "y_scores", "x_other", "y_other"):
-        real_numbers(getattr(result, name), name)
+    near = {name: result.attributes[name] for name in ROLES}
     lengths = {name: len(each) for name, each in near.items()}
     labels = _complete(words, "words", lengths)
     # Words of A are other units than those of B, even if they are the same.

@@ -140,14 +140,14 @@ def c_asc(
     >>> c_asc([[0.3, 0.3, 0.1, 0.1]], np.transpose([women, men]), ddof=0)
     array([[ 2., -2.]])
     """
-    table = _similarities(similarities)
+    table = real_array(similarities, "similarities", _TABLE, 2)
     members, _ = group_members(groups, table.shape[1])
     full = np.flatnonzero(members.all(axis=0))
     if full.size:
         raise InputError(
             f"group {full[0]} holds every image: its complement is empty", word="groups"
         )
-    ddof = _divisor(ddof, len(members))
+    ddof = divisor(ddof)
     weights, sums = members.astype(float), np.empty((len(table), members.shape[1]))
     totals, spread, least = np.empty((3, len(table)))
     # A few words at a time: what is computed of them stays in the processor's cache.
@@ -191,7 +191,7 @@ def top_k(similarities: ArrayLike, k: int) -> np.ndarray:
     >>> top_k([[0.1, 0.3, 0.2, 0.3]], 3)
     array([[1, 3, 2]])
     """
-    scores = _similarities(similarities)
+    scores = real_array(similarities, "similarities", _TABLE, 2)
     k = whole_number(k, "k", 1, scores.shape[1])
     found = np.empty((len(scores), k), np.intp)
     for rows in _slices(len(scores), -(-scores.size // _IN_CACHE)):
@@ -308,8 +308,7 @@ def representation(composition: Composition) -> Representation:
     Raises
     ------
     InputError
-        If a group has no image in the data set, a count is impossible, or more images were
-        retrieved than there are.
+        If the composition is none.
 
     Notes
     -----
@@ -323,9 +322,9 @@ def representation(composition: Composition) -> Representation:
     >>> result.ratios, result.p_over.round(4)
     (array([[2., 0.]]), array([[0.0238, 1.    ]]))
     """
-    counts = _possible_counts(composition)
+    composition = _composition(composition)
     tails = [
-        _tails(counts[:, group], size, composition)
+        _tails(composition.counts[:, group], size, composition)
         for group, size in enumerate(composition.group_sizes)
     ]
     over, under = (np.stack(tail, axis=1) for tail in zip(*tails, strict=True))
@@ -372,10 +371,11 @@ def skew_at_k(composition: Composition, smoothing: float = 0.0) -> np.ndarray:
     >>> skew_at_k(composition).round(3), skew_at_k(composition, smoothing=1).round(3)
     (array([[0.693,  -inf]]), array([[ 0.588, -1.609]]))
     """
-    counts = _possible_counts(composition)
+    composition = _composition(composition)
     smoothing = real_number(smoothing, "smoothing", low=0)
     expected = composition.expected_shares
-    shares = (counts + smoothing * expected) / (composition.n_retrieved + smoothing)
+    counts = composition.counts + smoothing * expected
+    shares = counts / (composition.n_retrieved + smoothing)
     with np.errstate(divide="ignore"):
         return np.log(shares / expected)
 
@@ -437,19 +437,6 @@ def _entropies(shares: np.ndarray) -> np.ndarray:
     return -(shares * logs).sum(axis=1)
 
 
-def _similarities(similarities: ArrayLike) -> np.ndarray:
-    scores = real_array(similarities, "similarities", _TABLE, 2, finite=False)
-    finite = np.isfinite(scores)
-    if not finite.all():
-        word, image = np.argwhere(~finite)[0]
-        raise InputError(
-            f"the similarity of word {word} with image {image} is not finite",
-            row=int(word),
-            word="similarities",
-        )
-    return scores
-
-
 def group_members(groups: ArrayLike, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return groups as booleans, (n, g), if every group has an image, and their sizes, (g,)."""
     members = truth_values(groups, "groups", "one row an image and one column a group", 2)
@@ -463,12 +450,6 @@ def group_members(groups: ArrayLike, n: int | None = None) -> tuple[np.ndarray, 
     if not sizes.all():
         raise InputError(f"group {np.argmin(sizes)} has no image", word="groups")
     return members, sizes
-
-
-def _divisor(ddof: int, n: int) -> int:
-    if n < 2:
-        raise InputError("one image has no standard deviation; there must be at least two")
-    return divisor(ddof)
 
 
 def _require_spread(spread: np.ndarray, least: np.ndarray) -> None:
@@ -490,41 +471,13 @@ def retrieved_images(top: ArrayLike, name: str, n: int) -> np.ndarray:
 
 
 def _shares(counts: ArrayLike) -> np.ndarray:
-    table = real_numbers(counts, "counts", _TABLE, 2, finite=False)
-    bad = np.flatnonzero(~((table >= 0) & np.isfinite(table)).all(axis=1) | ~table.any(axis=1))
+    table = real_numbers(counts, "counts", _TABLE, 2)
+    bad = np.flatnonzero((table < 0).any(axis=1) | ~table.any(axis=1))
     if bad.size:
-        raise InputError(
-            f"the counts of word {bad[0]} must be finite, not negative, and not all zero",
-            row=int(bad[0]),
-            word="counts",
-        )
+        raise refused("counts", "must not be negative, and not all zero", int(bad[0]))
     table, _ = in_scale(table, axis=1)
     return table / table.sum(axis=1, keepdims=True)
 
 
-def _possible_counts(composition: Composition) -> np.ndarray:
-    made_by(composition, "composition", Composition, "what top_k_composition() returns")
-    counts = real_array(composition.counts, "composition.counts", _TABLE, 2)
-    sizes = real_array(composition.group_sizes, "composition.group_sizes", "one a group", 1)
-    if sizes.shape != counts.shape[1:]:
-        raise InputError(f"{counts.shape[1]} columns of counts for {sizes.size} group sizes")
-    n_images = whole_number(composition.n_images, "composition.n_images", 1)
-    n_retrieved = whole_number(composition.n_retrieved, "composition.n_retrieved", 1, n_images)
-    absent = np.flatnonzero(~((sizes >= 1) & (sizes <= n_images)))
-    if absent.size:
-        raise InputError(
-            f"group {absent[0]} has {sizes[absent[0]]} of {n_images} images; it needs at least one",
-            row=int(absent[0]),
-            word="composition.group_sizes",
-        )
-    most = np.minimum(sizes, n_retrieved)
-    least = np.maximum(n_retrieved - (n_images - sizes), 0)
-    bad = np.argwhere(~((counts >= least) & (counts <= most)) | (counts != np.floor(counts)))
-    if bad.size:
-        word, group = bad[0]
-        raise InputError(
-            f"the count {counts[word, group]} of group {group} for word {word} is impossible",
-            row=int(word),
-            word="composition.counts",
-        )
-    return counts.astype(np.int64)
+def _composition(composition: Composition) -> Composition:
+    return made_by(composition, "composition", Composition, "what top_k_composition() returns")

@@ -5,24 +5,21 @@ here once; what it calls below takes them as sound.
 
 - **Numbers** come as lists, arrays of NumPy, Series and tables of pandas, or tensors of PyTorch. A
   tensor is detached and moved to the CPU without a word, bfloat16 by way of float32, which holds it
-  exactly: the numbers are those that were meant. So are objects that are all real numbers, such as
-  fractions, decimals and whole numbers of any length. Of a Series the order counts, not the index.
+  exactly: the numbers are those that were meant. Of a Series the order counts, not the index.
 - **Refused** where numbers are meant: masked and missing entries, NaN and infinity, truth values (a
   comparison given in place of scores), text even where it spells a number, complex numbers, dates,
   dicts, the outputs of a model, and rows of different length.
 - **Truth values**, such as who belongs to a group, are booleans, or 0 and 1.
-- **Labels** are one unit where type and value are equal: 1 is neither "1" nor True, nor "a" b"a".
-  Numbers are of one type, whichever library they come from. What has no label is refused: None,
-  NaN, NaT, pandas.NA, masked, and "".
+- **Labels** are one unit where Python takes them for equal. What has no label is refused: None,
+  NaN, NaT, pandas.NA, and "".
 
 What is refused raises :class:`biaslib.errors.InputError`; ``word`` is the name of the argument and
 ``row`` where it is bad, if one row can be named.
 """
 
-import decimal
+import contextlib
 import math
-import numbers
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -32,8 +29,6 @@ from biaslib.errors import InputError
 
 REAL = "iuf"
 """Kinds of NumPy's types that are real numbers: whole ones with and without sign, floats."""
-
-_PLAIN = {bool, int, float, str, np.float64}
 
 
 def refused(name: str, reason: str, row: int | None = None) -> InputError:
@@ -106,16 +101,13 @@ def real_array(
     """
     try:
         array = np.asarray(_plain(values, name))
-        if array.dtype.kind == "O":
-            array = _of_objects(array, name, kinds)
-    except InputError:
-        raise
-    except Exception as error:  # whatever a library raises of what it cannot convert
-        row, reason = _odd_row(values), "has another length than row 0; give rows of one length"
-        if row is None:
-            said = str(error).partition("\n")[0]
-            reason = f"cannot be read as real numbers ({type(error).__name__}: {said})"
-        raise refused(name, reason, row) from error
+        if array.dtype.kind == "O":  # columns of pandas that could have gaps are objects
+            array = np.asarray(array.tolist())
+    except (TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
+        said = str(error).partition("\n")[0]
+        raise refused(name, f"cannot be read as real numbers ({said})") from error
     if array.dtype.kind not in kinds and array.size:
         wanted = "booleans, as in labels == 1" if kinds == "b" else "real numbers"
         raise refused(name, f"is of the type {array.dtype}; give {wanted}")
@@ -127,39 +119,16 @@ def real_array(
     return array
 
 
-def _plain(values: Any, name: str, row: int | None = None) -> Any:
+def _plain(values: Any, name: str) -> Any:
     """Return values that NumPy can read, tensors as arrays, refusing what is masked."""
-    if isinstance(values, np.ma.MaskedArray):
-        if np.ma.is_masked(values):
-            row = _first_row(np.ma.getmaskarray(values)) if row is None else row
-            raise refused(name, "is masked; fill it, or leave it out", row)
-        return values.data
+    if np.ma.is_masked(values):
+        raise refused(name, "is masked; fill it, or leave it out")
     if hasattr(values, "detach"):
         tensor = values.detach().cpu()
         return (tensor.float() if str(tensor.dtype).endswith("bfloat16") else tensor).numpy()
-    if isinstance(values, list | tuple) and not _PLAIN.issuperset(map(type, values)):
-        return [_plain(each, name, at if row is None else row) for at, each in enumerate(values)]
+    if isinstance(values, list | tuple) and any(hasattr(each, "__len__") for each in values):
+        return [_plain(row, name) for row in values]
     return values
-
-
-def _of_objects(array: np.ndarray, name: str, kinds: str) -> np.ndarray:
-    for place, each in np.ndenumerate(array):
-        is_truth = isinstance(each, bool | np.bool_)
-        if not (isinstance(each, numbers.Real | decimal.Decimal) or is_truth) or (
-            is_truth and "b" not in kinds
-        ):
-            reason = f"is of the type {type(each).__name__}; give real numbers"
-            raise refused(name, reason, place[0] if place else None)
-    return array.astype(np.float64)
-
-
-def _odd_row(values: Any) -> int | None:
-    """Return the first row that is longer or shorter than the first."""
-    try:
-        sizes = [np.size(each) for each in values]
-        return next((row for row, size in enumerate(sizes) if size != sizes[0]), None)
-    except Exception:  # rows that cannot be told, as those of a tensor on no device
-        return None
 
 
 def _first_row(bad: np.ndarray) -> int | None:
@@ -182,11 +151,10 @@ def real_number(value: float, name: str, low: float = -np.inf, finite: bool = Tr
     Traceback (most recent call last):
     biaslib.errors.InputError: tolerance is -1.0; give a number of at least 0
     """
-    if type(value) is not float:
-        array = real_numbers(value, name, finite=False)
-        if array.ndim:
-            raise refused(name, f"has the shape {array.shape}; give one number")
-        value = float(array)
+    array = real_numbers(value, name, finite=False)
+    if array.ndim:
+        raise refused(name, f"has the shape {array.shape}; give one number")
+    value = float(array)
     if finite and not math.isfinite(value):
         raise refused(name, f"is {value}; give a finite number")
     if value < low:
@@ -218,13 +186,10 @@ def whole_number(value: int, name: str, least: float = -np.inf, most: float = np
     Traceback (most recent call last):
     biaslib.errors.InputError: n_resamples is 0; give a whole number of at least 1
     """
-    whole = value
-    if type(value) is not int:
-        whole = value.item() if isinstance(value, np.integer) else real_number(value, name)
-        whole = int(whole) if whole % 1 == 0 else None
-    if whole is None or not least <= whole <= most:
+    whole = value if type(value) is int else real_number(value, name)
+    if whole % 1 or not least <= whole <= most:
         raise refused(name, f"is {value}; give a whole number {_range(least, most)}".rstrip())
-    return whole
+    return int(whole)
 
 
 def whole_numbers(
@@ -319,10 +284,8 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     biaslib.errors.InputError: rng is of the type str; give a seed, a whole number of at least 0
     """
     try:
-        if isinstance(rng, bool | np.bool_ | np.ma.MaskedArray):
-            raise TypeError
         return np.random.default_rng(rng)
-    except Exception as error:  # whatever a library raises of what it cannot convert
+    except (TypeError, ValueError) as error:
         reason = f"is of the type {type(rng).__name__}; give a seed, a whole number of at least 0"
         raise refused("rng", reason) from error
 
@@ -363,25 +326,31 @@ def weight_columns(weights: ArrayLike, n: int, name: str = "weights") -> tuple[n
 
 
 def label_keys(labels: Sequence, name: str, n: int | None = None) -> list[Hashable]:
-    """Return one key a label; keys are equal where types and values of labels are.
+    """Return labels as a list, none of them missing.
 
     Examples
     --------
-    >>> len(set(label_keys([1, "1", True, np.int64(1), 1.0, b"1"], "people")))
-    4
+    >>> label_keys(np.array([1, 2]), "people")
+    [1, 2]
     >>> label_keys(["a", None], "people")
     Traceback (most recent call last):
     biaslib.errors.InputError: row 1 of people has no label
     """
-    values = labels.tolist() if hasattr(labels, "tolist") else labels
-    if not isinstance(values, Iterable) or isinstance(values, Mapping | set | frozenset):
+    if not isinstance(labels, Iterable) or isinstance(labels, Mapping | Set):
         raise refused(name, f"is of the type {type(labels).__name__}; give a list of labels")
-    if getattr(labels, "ndim", 1) != 1:
-        raise refused(name, f"has {labels.ndim} dimensions; give a list of labels")
-    keys = [_key(each, name, row) for row, each in enumerate(values)]
+    keys = list(labels.tolist() if hasattr(labels, "tolist") else labels)
+    for row, key in enumerate(keys):
+        if not isinstance(key, Hashable) or _is_missing(key):
+            raise refused(name, "has no label", row)
     if n is not None and len(keys) != n:
         raise refused(name, f"has {len(keys)} labels; there must be {n}")
     return keys
+
+
+def _is_missing(label: Hashable) -> bool:
+    # NaN and NaT do not equal themselves; pandas.NA does not say whether it does.
+    same = label == label
+    return not isinstance(same, bool | np.bool_) or not same or label in (None, "")
 
 
 def label_codes(labels: Sequence, name: str, n: int | None = None) -> tuple[np.ndarray, list]:
@@ -395,37 +364,28 @@ def label_codes(labels: Sequence, name: str, n: int | None = None) -> tuple[np.n
     """
     keys = label_keys(labels, name, n)
     different = list(dict.fromkeys(keys))
-    try:
-        different.sort()
-    except TypeError:  # of several types: in the order in which they come
-        different = list(dict.fromkeys(keys))
+    with contextlib.suppress(TypeError):  # labels of several types stay as they come
+        different = sorted(different)
     place = {key: at for at, key in enumerate(different)}
-    codes = np.array([place[key] for key in keys], dtype=np.intp)
-    return codes, [each[1] if isinstance(each, _Truth) else each for each in different]
+    return np.array([place[key] for key in keys], dtype=np.intp), different
 
 
-class _Truth(tuple):
-    """The key of a truth value, which Python takes for 0 or 1."""
+def texts(values: Sequence[str], name: str) -> list[str]:
+    """Return a list of texts, none of them missing.
 
-
-def _key(label: Any, name: str, row: int) -> Hashable:
-    """Return a label, or what stands for it in comparisons."""
-    if type(label) is str and label:
-        return label
-    if isinstance(label, bool | np.bool_):
-        return _Truth((bool, bool(label)))
-    if isinstance(label, np.number):
-        label = label.item()  # NumPy compares whole numbers with floats as floats
-    try:
-        hash(label)
-    except TypeError as error:
-        reason = f"is of the type {type(label).__name__}; give text or numbers"
-        raise refused(name, reason, row) from error
-    same = label == label
-    is_there = isinstance(same, bool | np.bool_) and same and label is not None and label != ""
-    if not is_there:
-        raise refused(name, "has no label", row)
-    return label
+    Examples
+    --------
+    >>> texts("nurse", "words")
+    Traceback (most recent call last):
+    biaslib.errors.InputError: words is one text; give a list of them
+    """
+    if isinstance(values, str):
+        raise refused(name, "is one text; give a list of them")
+    listed = label_keys(values, name)
+    for row, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise refused(name, f"is of the type {type(text).__name__}; give text", row)
+    return listed
 
 
 def in_scale(values: np.ndarray, axis: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,6 @@ import transformers
 from scipy.special import logsumexp
 
 from biaslib.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
-from biaslib.checkpoints._trial import require_quick_template
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import LOCAL, revision_of
 from biaslib.checkpoints.folders import read_config
@@ -203,11 +202,7 @@ class Generative:
         self.prompts, self.score = prompts, score
         require_embedded(self.tokenizer, network)
         self.limit = token_limit(self.tokenizer, network.config)
-        if prompts.describe not in self.rendered(prompts.describe):
-            raise CheckpointError(
-                f"the chat template of {name} loses what it is asked: of {prompts.describe!r} it "
-                f"makes {self.rendered(prompts.describe)!r}"
-            )
+        self.gap = self._gap()
         self._try_out()
 
     @property
@@ -488,10 +483,32 @@ class Generative:
 
     # Prompts and texts as tokens
 
-    def rendered(self, prompt: str) -> str:
-        """Return a prompt beside a picture as the model gets it: in its chat template."""
+    def rendered(self, prompt: str, answer: str = "") -> str:
+        """Return a prompt beside a picture in the model's chat template, or also its answer."""
+        conversation = _conversation(prompt, True)
+        if answer:
+            content = [{"type": "text", "text": answer}]
+            conversation.append({"role": "assistant", "content": content})
         return self.processor.apply_chat_template(
-            _conversation(prompt, True), add_generation_prompt=True, tokenize=False
+            conversation, add_generation_prompt=not answer, tokenize=False
+        )
+
+    def _gap(self) -> str:
+        """Return what the chat template puts between a prompt and its answer: a blank, or nothing.
+
+        Raises
+        ------
+        CheckpointError
+            If it puts an answer elsewhere, such as behind a thought, or loses the prompt.
+        """
+        asked, answer = self.prompts.describe, "yes"
+        prompt, whole = self.rendered(asked), self.rendered(asked, answer)
+        gap, _, _ = whole.removeprefix(prompt).partition(answer)
+        if asked in prompt and whole.startswith(f"{prompt}{gap}{answer}") and not gap.strip():
+            return gap
+        raise CheckpointError(
+            f"the chat template of {self.name} does not put an answer behind its prompt: of "
+            f"{asked!r} it makes {prompt!r}, and with the answer {answer!r} {whole!r}"
         )
 
     def _inputs(self, picture: np.ndarray | None, prompt: str) -> Inputs:
@@ -516,21 +533,15 @@ class Generative:
             raise ValueError("a caption is empty, and has no likelihood")
         if self.tokenizer.unk_token_id is not None:
             require_known_words(self.tokenizer, [text], self.name)
-        gap = self._gap(inputs)
         encoded = self.tokenizer(
-            gap + text,
+            self.gap + text,
             add_special_tokens=False,
             split_special_tokens=True,
             return_offsets_mapping=True,
         )
         ends = (end for _, end in encoded["offset_mapping"])
-        start = next(at for at, end in enumerate(ends) if end > place + len(gap))
+        start = next(at for at, end in enumerate(ends) if end > place + len(self.gap))
         return Row(inputs, encoded["input_ids"]), start
-
-    def _gap(self, inputs: Inputs) -> str:
-        """Return what stands between a prompt and a text: a space where the prompt ends in none."""
-        before = self.tokenizer.decode(inputs["input_ids"][0, -4:].tolist())
-        return "" if before[-1:].isspace() else " "
 
 
 def _conversation(prompt: str, picture: bool) -> list[dict[str, Any]]:
@@ -601,13 +612,11 @@ def load(
     require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
-    prompts, template = prompts or PROMPTS, getattr(processor, "chat_template", None)
-    if not template:
+    if not getattr(processor, "chat_template", None):
         raise CheckpointError(
             f"{folder} has no chat template, which says how a model is asked: take a model that "
             "was tuned for conversations",
             path=folder,
         )
-    asked = [_conversation(prompts.describe, picture) for picture in (True, False)]
-    require_quick_template(template, asked, processor.tokenizer.special_tokens_map, folder)
-    return Generative(network, processor, entry.name, revision_of(folder), device, prompts, score)
+    revision, prompts = revision_of(folder), prompts or PROMPTS
+    return Generative(network, processor, entry.name, revision, device, prompts, score)

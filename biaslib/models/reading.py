@@ -1,6 +1,7 @@
 """Networks and tokenizers from folders on this disk."""
 
 import contextlib
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,15 +11,18 @@ import transformers
 from tokenizers import normalizers
 
 from biaslib.checkpoints.entries import Entry
-from biaslib.checkpoints.files import LOCAL, read_json, revision_of
-from biaslib.checkpoints.weights import read_weights, require_complete, require_finite
+from biaslib.checkpoints.files import LOCAL, read_json, revision_of, weight_files
+from biaslib.checkpoints.weights import (
+    numbers_in,
+    read_weights,
+    require_complete,
+    require_finite,
+)
 from biaslib.errors import CheckpointError, refusal
 from biaslib.models.networks.network import Network
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
 """Files that hold a tokenizer's whole vocabulary."""
-
-
 OF_BERT = "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased"
 
 
@@ -72,10 +76,29 @@ def read_network(
         raise refusal(folder, f"is one file, and {name!r} is loaded from {needed}")
     kind = getattr(network, "config_class", None) or transformers.AutoConfig
     config = kind.from_pretrained(folder, **LOCAL, **changes)
+    _require_weights_for(network, config, folder)
     how = {"config": config, "dtype": numbers, **LOCAL}
     model, missing = _complete(network, folder, name, how, optional, ignored)
     require_finite(model, folder, missing)
     return model, missing
+
+
+def _require_weights_for(network: Any, config: Any, folder: Path) -> None:
+    """Refuse a network of far more numbers than its weights, before memory is taken for them.
+
+    A head that the file lacks is smaller than what it holds. Weights of another shape are named
+    when they are read.
+    """
+    try:
+        with torch.device("meta"), quiet():
+            built = getattr(network, "from_config", network)(copy.deepcopy(config))
+    except Exception:  # the reading that follows builds it too, and says what is wrong
+        return
+    needed = sum(parameter.numel() for parameter in built.parameters())
+    held = numbers_in(weight_files(folder))
+    if 0 < 2 * held < needed:
+        problem = f"asks for a network of {needed:,} numbers, and its weights are {held:,}"
+        raise refusal(folder / "config.json", f"{problem}: download it again, or correct it")
 
 
 def _complete(
@@ -87,8 +110,9 @@ def _complete(
     ignored: Iterable[str] = (),
 ) -> tuple[Any, set[str]]:
     """Return a network with all of its weights, and the names of the optional ones it lacks."""
+    how |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
     with quiet():
-        model, info = network.from_pretrained(folder, output_loading_info=True, **how)
+        model, info = network.from_pretrained(folder, **how)
     require_complete(info, name, allowed_missing=optional, allowed_unexpected=ignored)
     return model, set(info["missing_keys"])
 
@@ -228,5 +252,4 @@ def read_official(
     """
     state = network.named(tensors)
     how = {"config": config or network.config_of(state), "dtype": torch.float32}
-    how |= {"state_dict": state, "ignore_mismatched_sizes": True}
-    return _complete(network, None, name, how)[0]
+    return _complete(network, None, name, how | {"state_dict": state})[0]

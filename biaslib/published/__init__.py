@@ -4,12 +4,14 @@
 {'category': ['gender', 'profession'], 'images': [486, 206]}
 """
 
-from biaslib.published import counts
 from biaslib.published._errata import SETTLED, STANDINGS, errata
 from biaslib.published._tables import (
     PAPERS,
+    casc_tables,
     data_checksum,
+    released_counts,
     released_differences,
+    released_sizes,
     stated,
     table,
     tables,
@@ -19,10 +21,12 @@ __all__ = [
     "PAPERS",
     "SETTLED",
     "STANDINGS",
-    "counts",
+    "casc_tables",
     "data_checksum",
     "errata",
+    "released_counts",
     "released_differences",
+    "released_sizes",
     "stated",
     "table",
     "tables",

@@ -127,9 +127,33 @@ def tables() -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
+def casc_tables() -> pandas.DataFrame:
+    """Return Tables 3 to 18 of Hamidieh et al. (2023) one below the other.
+
+    Examples
+    --------
+    >>> len(casc_tables())
+    709
+    """
+    every = [table("hamidieh2023", number) for number in range(3, 19)]
+    return pandas.concat(every, ignore_index=True)
+
+
 def released_counts() -> pandas.DataFrame:
     """Return how many rows of the released VLStereoSet file have each label, by category."""
     return _file("zhou2022_released_counts").copy()
+
+
+def released_sizes() -> dict[str, int]:
+    """Return VLStereoSet's images by category: twice the rarer label's rows of the released file.
+
+    Examples
+    --------
+    >>> released_sizes()
+    {'gender': 206, 'profession': 322, 'race': 486, 'religion': 14}
+    """
+    rows = released_counts().set_index("category")
+    return {name: 2 * int(n) for name, n in rows.min(axis=1).items()}
 
 
 def released_differences() -> pandas.DataFrame:

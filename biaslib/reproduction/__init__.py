@@ -26,7 +26,7 @@ from biaslib.reproduction._records import (
     stamp,
 )
 from biaslib.reproduction._run import of_study3
-from biaslib.reproduction._run_tables import tables_of_run
+from biaslib.reproduction._run_tables import ninety, tables_of_run
 
 __all__ = [
     "ANSWERS",
@@ -40,6 +40,7 @@ __all__ = [
     "judge_list",
     "judge_number",
     "limits",
+    "ninety",
     "of_study3",
     "printed",
     "read",

@@ -15,7 +15,6 @@ import numpy as np
 import pandas
 
 from biaslib import published
-from biaslib.published import zhou2022
 from biaslib.reproduction._printed import data_of
 
 Tables = Mapping[str, pandas.DataFrame]
@@ -330,7 +329,7 @@ def gender_first(tables: Tables, scores: pandas.DataFrame):
     """At least five of six models have their highest vlbs in gender."""
     rows, parts = _scores(tables, "vlbs", 4), []
     for model, own in rows.groupby("model"):
-        if missing := sorted(set(zhou2022.CATEGORIES) - set(own["category"])):
+        if missing := sorted(set(published.released_sizes()) - set(own["category"])):
             raise MissingError(f"vlbs of {model} in {', '.join(missing)} is not in the run")
         [gender] = spans(own[own["category"] == "gender"], "value")
         others = spans(own[own["category"] != "gender"], "value")

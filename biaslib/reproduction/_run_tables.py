@@ -8,7 +8,6 @@ import pandas
 from biaslib import published
 from biaslib.errors import InputError
 from biaslib.metrics.caption_selection import reference_scores
-from biaslib.published import zhou2022
 from biaslib.studies import study3_clip_audit
 
 Tables = dict[str, pandas.DataFrame]
@@ -224,8 +223,7 @@ def _clip_audit(scores: pandas.DataFrame, counts: Mapping[str, pandas.DataFrame]
     rows = shrunk(rows, (rows["n"] / study3_clip_audit.PORTRAITS).where(of_the_paper, 0.0))
     order = rows.groupby(["facet", "category", "group"])["casc"]
     rows = rows.assign(rank=order.rank(ascending=False, method="first").astype(int))
-    every = pandas.concat(published.table("hamidieh2023", number) for number in range(3, 19))
-    lists = every[["table", "facet", "category", "group"]].drop_duplicates()
+    lists = published.casc_tables()[["table", "facet", "category", "group"]].drop_duplicates()
     table = lists.merge(rows, on=["facet", "category", "group"])
     return {"hamidieh2023_casc": table}
 
@@ -262,7 +260,7 @@ def _reference_models() -> pandas.DataFrame:
 
 def _balanced_images(images: pandas.Series) -> pandas.DataFrame:
     """Return images by category; up to those of the released table, where links are dead."""
-    balanced = zhou2022.released_sizes()
+    balanced = published.released_sizes()
     balanced |= {"overall": sum(balanced.values())}
     table = images.rename("images").rename_axis("category").reset_index()
     most = np.fmax(table["images"], table["category"].map(balanced))

@@ -2,7 +2,14 @@
 
 from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, first_few, unknown_name
-from biaslib.runtime._files import file_sha256, naming, read_table, read_text, source_hash
+from biaslib.runtime._files import (
+    file_sha256,
+    is_hidden,
+    naming,
+    read_table,
+    read_text,
+    source_hash,
+)
 from biaslib.runtime._lock import ChecksumError, Lock, one_at_a_time
 from biaslib.runtime._prepare import Needs, prepare
 from biaslib.runtime._profile import (
@@ -49,6 +56,7 @@ __all__ = [
     "first_few",
     "free_memory",
     "in_book",
+    "is_hidden",
     "look_alikes",
     "naming",
     "note_batches",

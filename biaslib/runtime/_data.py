@@ -13,8 +13,8 @@ SETS = {
     ),
     "srinivasan2021": "one folder an entity with pictures for each agent, as purse/woman/1.jpg",
     "fairface": (
-        "train/, val/ and the labels of https://github.com/joojs/fairface, or the parquet files "
-        "that one line fetches: biaslib.studies.study3_clip_audit.fetch()"
+        "the parquet files of HuggingFaceM4/FairFace that one line fetches: "
+        "biaslib.studies.study3_clip_audit.fetch()"
     ),
     "captions": (
         "parquet files with a column of captions, such as the one of kakaobrain/coyo-700m that one "

@@ -74,6 +74,17 @@ def naming(path: str | os.PathLike, error: type[InputError]) -> Iterator[None]:
         ) from cause
 
 
+def is_hidden(path: Path) -> bool:
+    """Tell whether a program put a picture there, and not a person: a copy, or one made smaller.
+
+    Examples
+    --------
+    >>> [is_hidden(Path(name)) for name in ("._x.jpg", "@eaDir/x.jpg", "_DSC0001.jpg")]
+    [True, True, False]
+    """
+    return any(part.startswith((".", "@eaDir", "__MACOSX")) for part in path.parts)
+
+
 def read_text(path: str | os.PathLike, error: type[InputError]) -> str:
     """Return a file's text, UTF-8 with or without its mark, each line ended by ``\\n``.
 

@@ -348,7 +348,7 @@ class Store:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    tables = sqlite3.connect(path.absolute().as_uri(), PATIENCE, uri=True)
+    tables = sqlite3.connect(path.absolute().as_uri(), timeout=PATIENCE, uri=True)
     tables.text_factory = bytes
     return tables
 

@@ -62,7 +62,7 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
 
     Raises
     ------
-    ValueError
+    InputError
         If the file cannot be read, a line is no row, a column is missing, an entity is empty or
         stands twice, a frame has other places than the two or a stereotype is unknown; the message
         names the file, and the line or the entity.
@@ -83,19 +83,22 @@ def own_entities(path: str | Path) -> pandas.DataFrame:
     rows = rows.rename(columns=cleaned).map(cleaned)
     for column in OWN_COLUMNS:
         if column not in rows:
-            raise ValueError(
-                f"{path.name} lacks the column {column}; it has {', '.join(rows.columns)}"
+            raise InputError(
+                f"{path.name} lacks the column {column}; it has {', '.join(rows.columns)}",
+                path=path,
+                word=column,
             )
-    rows = rows.assign(
-        **{name: "" for name in ("stereotype", "source") if name not in rows},
-        **({} if "set" in rows else {"set": "own"}),
-    )
-    _require_sound(rows, path.name)
+    for column, value in (("stereotype", ""), ("source", ""), ("set", "own")):
+        if column not in rows:
+            rows = rows.assign(**{column: value})
+    _require_sound(rows, path)
     for entity, frame in zip(rows["entity"], rows["frame"], strict=True):
         if not entity or _places(frame) != ["agent", "entity"]:
-            raise ValueError(
+            raise InputError(
                 f"{path.name}: the frame of {entity!r}, {frame!r}, needs {{agent}} and {{entity}} "
-                "once each and no other brace, and the entity a name"
+                "once each and no other brace, and the entity a name",
+                path=path,
+                word=entity,
             )
     between = rows["frame"].str.extract(r"\{agent\} (.*?)(?: an?)? \{entity\}")[0]
     rows = rows.assign(verb=between.fillna(""), pictured=False)[COLUMNS]
@@ -120,15 +123,19 @@ def _entities() -> pandas.DataFrame:
     return rows[COLUMNS]
 
 
-def _require_sound(rows: pandas.DataFrame, name: str) -> None:
+def _require_sound(rows: pandas.DataFrame, path: Path) -> None:
     """Check that no entity stands twice and that every stereotype is known, or none is given."""
     twice = rows.loc[rows["entity"].duplicated(), "entity"]
     if len(twice):
-        raise ValueError(f"{name} holds the entity {twice.iloc[0]!r} twice; keep one of the rows")
+        word = twice.iloc[0]
+        what = f"{path.name} holds the entity {word!r} twice; keep one of the rows"
+        raise InputError(what, path=path, word=word)
     unknown = rows.loc[~rows["stereotype"].isin((*STEREOTYPES, ""))]
     if len(unknown):
         row = unknown.iloc[0]
-        raise ValueError(
-            f"{name} gives {row['entity']!r} the stereotype {row['stereotype']!r}; "
-            f"write one of {', '.join(STEREOTYPES)}"
+        raise InputError(
+            f"{path.name} gives {row['entity']!r} the stereotype {row['stereotype']!r}; "
+            f"write one of {', '.join(STEREOTYPES)}",
+            path=path,
+            word=row["entity"],
         )

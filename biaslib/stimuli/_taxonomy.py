@@ -9,6 +9,7 @@ import functools
 
 import pandas
 
+from biaslib.errors import InputError
 from biaslib.published import table
 from biaslib.runtime import unknown_name
 from biaslib.stimuli._data import read_csv
@@ -190,7 +191,7 @@ def caption(word: str, kind: str, mass: bool = False) -> str:
     ------
     UnknownNameError
         If there is no such kind; a :class:`KeyError`.
-    ValueError
+    InputError
         If a mass noun is said to be an adjective or an activity.
 
     Examples
@@ -207,9 +208,10 @@ def caption(word: str, kind: str, mass: bool = False) -> str:
     if not mass:
         return CAPTION_TEMPLATES[kind].format(a=indefinite_article(word), word=word)
     if kind not in ("noun", "object"):
-        raise ValueError(
+        raise InputError(
             f"{word!r} cannot be a mass noun and of the kind {kind}: pass mass=False, "
-            "or the kind noun or object"
+            "or the kind noun or object",
+            word=word,
         )
     return CAPTION_TEMPLATES[kind].replace("{a} ", "").format(word=word)
 

@@ -9,8 +9,20 @@ import pandas
 __all__ = ["COLUMNS", "tidy"]
 
 COLUMNS = (
-    *("study", "model", "revision", "profile", "dataset", "test", "level", "statistic"),
-    *("value", "low", "high", "p_value", "n", "seed"),
+    "study",
+    "model",
+    "revision",
+    "profile",
+    "dataset",
+    "test",
+    "level",
+    "statistic",
+    "value",
+    "low",
+    "high",
+    "p_value",
+    "n",
+    "seed",
 )
 """What the scores of all studies have, in this order and in one meaning.
 
@@ -47,7 +59,9 @@ def tidy(rows: pandas.DataFrame | Iterable[Mapping[str, Any]], **labels: Any) ->
     [{'test': 'C6', 'value': 1.0, 'low': nan}]
     """
     table = pandas.DataFrame(rows).assign(**labels)
-    table = table.assign(**{name: np.nan for name in OPTIONAL if name not in table})
+    for name in OPTIONAL:
+        if name not in table:
+            table[name] = np.nan
     missing = [name for name in COLUMNS if name not in table]
     if missing:
         raise ValueError(f"scores lack the columns {', '.join(missing)}")

@@ -622,8 +622,17 @@ def score(
     if not p_values:
         return row
     if experiment == 3:
-        return row | _p_of_exchange(result, sets, seed)
-    return row | _p_of_relabelling(result, sets, seed)
+        try:
+            test = inference.exchange_test(result, sets.words, sets.images, rng=seed)
+        except ValueError:  # No word can change sides: embeddings that are wrong never come here.
+            return row
+        return row | described_test(test) | {"p_value_images": test.p_value}
+    test = functools.partial(inference.grounded_permutation_test, rng=seed)
+    row |= described_test(test(averaged(result, sets.words)))
+    row |= described_test(test(result, "fixed scores"), "_paper")
+    shared = not set(sets.images["X"]).isdisjoint(sets.images["Y"])
+    p_images = np.nan if shared else test(averaged(result, sets.images)).p_value
+    return row | {"p_value_images": p_images}
 
 
 def described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, object]:
@@ -671,25 +680,6 @@ def numerator(result: GroundedResult) -> float:
 
 
 # P-values
-
-
-def _p_of_relabelling(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
-    """Return the p-values of Experiment 1 or 2: of words and pictures, and the paper's own."""
-    test = functools.partial(inference.grounded_permutation_test, rng=seed)
-    row = described_test(test(averaged(result, sets.words)))
-    row |= described_test(test(result, "fixed scores"), "_paper")
-    shared = not set(sets.images["X"]).isdisjoint(sets.images["Y"])
-    p_images = np.nan if shared else test(averaged(result, sets.images)).p_value
-    return row | {"p_value_images": p_images}
-
-
-def _p_of_exchange(result: GroundedResult, sets: EmbeddedSets, seed: int) -> dict[str, object]:
-    """Return the p-value of Experiment 3, whose words carry along all their texts and pictures."""
-    try:
-        test = inference.exchange_test(result, sets.words, sets.images, rng=seed)
-    except ValueError:  # No word can change sides: embeddings that are wrong never come here.
-        return {}
-    return described_test(test) | {"p_value_images": test.p_value}
 
 
 def described_test(test: inference.PermutationResult, of: str = "") -> dict[str, object]:

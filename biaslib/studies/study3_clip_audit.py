@@ -485,8 +485,9 @@ def score(
         Tidy scores, one row a statistic, word (*test*), facet (*level*) and *group*; *n* portraits;
         *bias_type*, *kind*, *p_adjusted*, *few*. ``c_asc``, ``share`` (of the k retrieved) and
         ``skew`` (log of its ratio to the share in the data set, one portrait added) a group;
-        ``entropy`` a facet, its group "all". Intervals, of 95%, draw :attr:`Inputs.units` anew; a
-        group of one unit has none for C-ASC, and one of one portrait none at all. p-values take
+        ``entropy`` a facet, its group "all", without interval. Intervals, of 95%, draw
+        :attr:`Inputs.units` anew; a group of one unit has none for C-ASC, and one of one portrait
+        none at all. p-values take
         the same units: for C-ASC Welch's test of their means, where no unit belongs to the group
         with some portraits only; for shares the hypergeometric test, where each portrait is a
         unit. They are adjusted (Benjamini and Yekutieli) over all words and groups of a facet and
@@ -495,6 +496,7 @@ def score(
         their level where scores are skewed (:ref:`the table of levels <levels>`).
     """
     rng, units = np.random.default_rng(seed), given.units
+    nearest = retrieval.ranking[:, : retrieval.k]
     everyone = pandas.concat(given.groups, axis=1)
     columns = _of_groups(retrieval, everyone.to_numpy(), units, ddof, n_resamples, rng)
     few = pandas.Series(few_units(everyone.to_numpy(), units), everyone.columns)
@@ -505,9 +507,9 @@ def score(
             of_facet = (each[:, place] for each in numbers)
             rows = _rows(table, facet, groups.columns, statistic, *of_facet)
             parts.append(rows.assign(few=rows["group"].map(few[facet])))
-        even = retrieval.intervals(groups.to_numpy(), "entropy", units, n_resamples, rng)
-        numbers = (each[:, None] for each in (even.estimate, even.low, even.high))
-        parts.append(_rows(table, facet, ["all"], "entropy", *numbers).assign(few=False))
+        counts = caption_association.top_k_composition(nearest, groups.to_numpy()).counts
+        even = caption_association.entropy(counts)[:, None]
+        parts.append(_rows(table, facet, ["all"], "entropy", even).assign(few=False))
     labels = {"study": STUDY, "model": model.name, "revision": model.revision}
     labels |= {"profile": given.profile, "dataset": given.dataset}
     return tidy(pandas.concat(parts, ignore_index=True), **labels, n=len(given.people), seed=seed)

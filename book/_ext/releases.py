@@ -10,12 +10,12 @@ a build: the last digits of a tiny model may differ between processors.
 import csv
 import html
 import importlib
+import itertools
 import json
 import os
 import re
 import shutil
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import yaml
@@ -40,7 +40,7 @@ NUMBER = re.compile(r"\b\d")
 LONGEST = 60
 """Of words without a number, this many characters are kept."""
 
-COLUMNS = ("address", "row", "column", "before", "after")
+COLUMNS = ("address", "before", "after")
 MOST_SHOWN = 200
 CHANGED = "changed_numbers.csv"
 
@@ -176,41 +176,15 @@ def aliases(folder: Path | None = None) -> dict[str, str]:
 # What changed
 
 
-def telling(table: list[list[str]]) -> int:
-    """Return how many columns, from the first, tell the rows of a table apart.
-
-    >>> telling([["model", "dose", "d"], ["CLIP", "0", ".1"], ["CLIP", "3", ".1"]])
-    2
-    """
-    header, *rows = table
-    most = max(1, len(header) - 1)
-    apart = (n for n in range(1, most) if len({tuple(row[:n]) for row in rows}) == len(rows))
-    return next(apart, most)
-
-
-def cells(table: list[list[str]], columns: int) -> dict[tuple[str, str], str]:
-    """Return the cells of a table by row and column, a row named by its first columns."""
-    header, *rows = table
-    found, seen = {}, Counter()
-    for row in rows:
-        label = " · ".join(row[:columns])
-        seen[label] += 1
-        label += f" ({seen[label]})" if seen[label] > 1 else ""
-        found |= {(label, column): text for column, text in zip(header, row, strict=True)}
-    return found
-
-
-def changes(before: dict, after: dict, moved: dict[str, str]) -> list[tuple[str, ...]]:
-    """Return the cells that differ, of tables that both sites have; – where one has none."""
+def changes(before: dict, after: dict, moved: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Return the rows that differ, of tables that both sites have; – where one has none."""
     found = []
     for address, old in before["tables"].items():
         at = moved.get(address, address)
-        columns = telling(old)
-        old, new = cells(old, columns), cells(after["tables"].get(at, old), columns)
-        for row, column in dict.fromkeys([*old, *new]):
-            pair = old.get((row, column), "–"), new.get((row, column), "–")
-            if pair[0] != pair[1]:
-                found.append((at, row, column, *pair))
+        new = after["tables"].get(at, old)
+        gone, come = ([row for row in a if row not in b] for a, b in ((old, new), (new, old)))
+        for pair in itertools.zip_longest(gone, come, fillvalue="–"):
+            found.append((at, *(" · ".join(row) for row in pair)))
     return found
 
 
@@ -226,7 +200,7 @@ def told(site: Path, before: dict | None) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
     rows = "".join(f"<tr>{''.join(map(cell, each))}</tr>" for each in found[:MOST_SHOWN])
     return (
-        f"<p>Cells that differ from version {before['version']}: {len(found)}. "
+        f"<p>Rows that differ from version {before['version']}: {len(found)}. "
         f'<a href="{CHANGED}">All of them as CSV</a>; at most {MOST_SHOWN} stand here.</p>'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     )

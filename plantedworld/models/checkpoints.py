@@ -83,8 +83,7 @@ def checkpoint(
     Raises
     ------
     FileNotFoundError
-        If none is shipped for the world; the message lists those that are, and gives the
-        command that trains one.
+        If none is shipped for the world; the message gives the command that trains one.
     UnknownNameError
         If ``planted_in`` is not ``both``, ``text`` or ``images``.
 
@@ -100,7 +99,7 @@ def checkpoint(
     option = "" if planted_in == "both" else f" --planted-in {planted_in}"
     raise FileNotFoundError(
         f"no planted checkpoint of {family!r} for dose {dose:g} and seed {seed}"
-        f"{_only(planted_in)}. Shipped: {_worlds(shipped(family, folder)) or 'none'}. "
+        f"{_only(planted_in)}; plantedworld.models.checkpoints.shipped() lists those that are. "
         f"To train it: python -m plantedworld.training {family} --dose {dose:g} --seed {seed}"
         f"{option}"
     )
@@ -134,13 +133,6 @@ def fingerprints(families: Iterable[str], seeds: Iterable[int]) -> dict[str, str
         name = f"{family} dose {dose:g}{_only(planted_in)}, seeds {numbers}"
         prints[name] = hashlib.sha256("".join(cards).encode()).hexdigest()[:12]
     return prints
-
-
-def _worlds(table: pandas.DataFrame) -> str:
-    return "; ".join(
-        f"dose {dose:g}{_only(planted_in)}: seeds {', '.join(map(str, rows['seed']))}"
-        for (planted_in, dose), rows in table.groupby(["planted_in", "dose"])
-    )
 
 
 def _only(planted_in: str) -> str:

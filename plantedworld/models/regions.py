@@ -129,11 +129,6 @@ def regions_of(
         (n, 3, 67); a region that is not there has zeros and is not real. Where a person is in the
         picture, two regions show them: their own and the whole picture.
 
-    Raises
-    ------
-    ValueError
-        If pictures come without boxes, or with boxes of another shape.
-
     Examples
     --------
     >>> regions = regions_of(plantedworld.blank())
@@ -141,7 +136,7 @@ def regions_of(
     ([[False, False, True]], [[False, False, False]])
     """
     if not isinstance(scenes, pandas.DataFrame):
-        return _encoded(np.asarray(scenes), _checked(boxes, len(scenes)), model or encoder())
+        return _encoded(np.asarray(scenes), np.asarray(boxes, float), model or encoder())
     parts = []
     for start in range(0, len(scenes), PICTURES_AT_ONCE):
         some = scenes.iloc[start : start + PICTURES_AT_ONCE]
@@ -151,17 +146,6 @@ def regions_of(
     return RegionFeatures(
         *(np.concatenate([getattr(part, name) for part in parts]) for name in columns)
     )
-
-
-def _checked(boxes: np.ndarray | None, n: int) -> np.ndarray:
-    expected = (n, len(KINDS), 4)
-    if boxes is None or np.shape(boxes) != expected:
-        shape = "none" if boxes is None else f"the shape {np.shape(boxes)}"
-        raise ValueError(
-            f"boxes have {shape}; pictures need {expected}: x0, y0, x1, y1 in pixels of "
-            f"{', '.join(KINDS)}, NaN for what is not there"
-        )
-    return np.asarray(boxes, dtype=float)
 
 
 def _encoded(pictures: np.ndarray, boxes: np.ndarray, model: RegionEncoder) -> RegionFeatures:

@@ -37,6 +37,7 @@ __all__ = [
     "in_costume",
     "masked_scores",
     "mean_over_seeds",
+    "means_over_seeds",
     "noise_floor",
     "of_words",
     "over_seeds",
@@ -436,12 +437,13 @@ def mean_over_seeds(values: Sequence[float], confidence: float = 0.95) -> dict[s
 
 def over_seeds(summary: pandas.DataFrame, column: str) -> pandas.DataFrame:
     """Return one statistic's mean over seeds with its 95% interval: mean, low, high, n."""
-    return _over_seeds(summary, [key for key in KEYS if key != "seed"], column)
+    return means_over_seeds(summary, [key for key in KEYS if key != "seed"], column)
 
 
-def _over_seeds(
+def means_over_seeds(
     table: pandas.DataFrame, keys: Sequence[str], column: str, confidence: float = 0.95
 ) -> pandas.DataFrame:
+    """Return :func:`mean_over_seeds` of a column for each of some keys."""
     rows = [
         dict(zip(keys, key, strict=True)) | mean_over_seeds(group[column], confidence)
         for key, group in table.groupby(list(keys), sort=False)
@@ -462,7 +464,7 @@ def control_scores(scores: pandas.DataFrame) -> pandas.DataFrame:
     kept = kept.assign(words=np.where(kept["control"], "left out", "planted"))
     keys = ["measure", "model", "dose", "words"]
     sizes = kept.groupby([*keys, "seed"])["value"].agg(lambda v: np.sqrt(np.mean(v**2)))
-    return _over_seeds(sizes.reset_index(), keys, "value")
+    return means_over_seeds(sizes.reset_index(), keys, "value")
 
 
 def noise_floor(scores: pandas.DataFrame, quantile: float = 0.95) -> pandas.DataFrame:
@@ -501,7 +503,7 @@ def dose_zero(scores: pandas.DataFrame) -> pandas.DataFrame:
     keys, parts = ["measure", "model", "style"], []
     for _, part in summarise(scores[scores["dose"] == 0]).groupby(keys, sort=False):
         for statistic in ("slope", "mean", "rms"):
-            means = _over_seeds(part, keys, statistic, 0.9)
+            means = means_over_seeds(part, keys, statistic, 0.9)
             parts.append(means.assign(statistic=statistic))
     table = pandas.concat(parts, ignore_index=True)
     inside = np.maximum(-table["low"], table["high"]) < EQUIVALENCE

@@ -15,7 +15,7 @@ from biaslib.runtime import progress
 from biaslib.studies import study2_masked as study
 from plantedworld.inputs.study2_masked import default_model, inputs
 from plantedworld.models import checkpoints as planted_checkpoints
-from plantedworld.studies.measures import mean_over_seeds
+from plantedworld.studies.measures import means_over_seeds
 
 __all__ = [
     "APART",
@@ -198,13 +198,10 @@ def over_seeds(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame
         One row a score: *level*; *mean*, *low*, *high* of the rank correlation over *n* seeds;
         *slope* with *slope low* and *slope high*.
     """
-    whole = recovered[(recovered["planted_in"] == "both") & (recovered["dose"] == dose)]
-    rows = []
-    for level, of_level in whole.groupby("level", sort=False):
-        rank, slope = (mean_over_seeds(of_level[name]) for name in ("rank", "slope"))
-        found = {"slope": slope["mean"], "slope low": slope["low"], "slope high": slope["high"]}
-        rows.append({"level": level} | rank | found)
-    return pandas.DataFrame(rows)
+    both = recovered[(recovered["planted_in"] == "both") & (recovered["dose"] == dose)]
+    table, slopes = (means_over_seeds(both, ["level"], name) for name in ("rank", "slope"))
+    table[["slope", "slope low", "slope high"]] = slopes[["mean", "low", "high"]]
+    return table
 
 
 def kept_apart(recovered: pandas.DataFrame, dose: float = 3) -> pandas.DataFrame:

@@ -18,19 +18,11 @@ __all__ = [
     "beside_truth",
     "by_unit",
     "halves",
-    "in_planted_world",
     "mechanism",
 ]
 
 NOTHING = 1e-9
 """Log ratios and spreads below this are rounding, and count as 0."""
-
-
-def in_planted_world(run: study.Audit, n_resamples: int = 20) -> study.Audit:
-    """Return the run itself if it is of the planted world, or an audit of that at dose 3."""
-    if run.given.profile == "planted":
-        return run
-    return study.audit(study.inputs("planted"), n_resamples=n_resamples)
 
 
 def beside_truth(run: study.Audit) -> pandas.DataFrame:

@@ -21,7 +21,6 @@ from biaslib.pictures.regions import RegionFeatures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study4_captions as study
 from biaslib.studies.study4_captions import CAPTIONS, MODEL_HEADS, Inputs, ModelHead
-from plantedworld._logs import log_sum_exp
 from plantedworld.inputs.study4_captions import ORACLE, of_scenes
 from plantedworld.models import checkpoints as planted_checkpoints
 from plantedworld.models.perfect import PerfectModel
@@ -33,7 +32,6 @@ __all__ = [
     "choices",
     "faded",
     "faded_choices",
-    "frequencies",
     "grounding",
     "leaning",
     "looking",
@@ -527,30 +525,10 @@ def modality(
         moved = study.shifts(found, own_scale=True)
         scores = study.shift_scores(moved, category=None)
         kept = scores.query("level == 'anti' and statistic == 'mean'")
-        tables.append(kept.assign(**{"planted in": place}))
+        kept.insert(0, "planted in", place)
+        tables.append(kept)
     names = ["model", "planted in", "test", "value", "low", "high", "n"]
     return pandas.concat(tables, ignore_index=True)[names]
-
-
-def frequencies(seeds: Iterable[int] = SEEDS, n: int = 20) -> pandas.DataFrame:
-    """Return how often training says the captions, and the word on which each turns.
-
-    Returns
-    -------
-    pandas.DataFrame
-        By caption, ``photo of a thing`` among them: *word, per 1,000 captions* and *caption, per
-        100,000*, medians over all choices of the seeds' worlds at dose 3.
-    """
-    captions, tables = (*CAPTIONS, OTHER_IRRELEVANT), []
-    for seed, caption in itertools.product(seeds, captions):
-        truth = plantedworld.world(3, seed).truth
-        texts = choices(seed, n).table[caption].unique().tolist()
-        words = plantedworld.word_indices(plantedworld.read(text)[0].content for text in texts)
-        log_words = log_sum_exp(truth.log_words[words] + truth.design.log_cells, axis=1)
-        columns = {"word, per 1,000 captions": 1e3 * np.exp(log_words)}
-        columns |= {"caption, per 100,000": 1e5 * np.exp(truth.log_joint(texts)[:, 0])}
-        tables.append(pandas.DataFrame({"caption": caption} | columns))
-    return pandas.concat(tables).groupby("caption", sort=False).median().reset_index()
 
 
 def relevance(

@@ -84,9 +84,6 @@ class PairsRecipe(CaptionsRecipe):
     all_masked = _captions.ALL_MASKED
     """How often a caption of a drawn scene has its other word masked as well."""
 
-    n_asked = 0
-    """Of how many scenes matching asks at a step; 0 for half as many as a batch has captions."""
-
     @functools.cached_property
     def pictures(self) -> Any:
         """The scenes' pictures in the form that ``states`` takes."""

@@ -5,8 +5,20 @@ import importlib
 from plantedworld.training._recipe import Recipe
 
 FAMILIES = (
-    *("vision", "vit", "regions", "bert", "clip", "open_clip", "visualbert", "lxmert"),
-    *("vilt", "flava", "vilbert", "albef", "vl_bert", "llava"),
+    "vision",
+    "vit",
+    "regions",
+    "bert",
+    "clip",
+    "open_clip",
+    "visualbert",
+    "lxmert",
+    "vilt",
+    "flava",
+    "vilbert",
+    "albef",
+    "vl_bert",
+    "llava",
 )
 
 

@@ -1,10 +1,28 @@
 """Weights of one network by the names that another network has for them."""
 
+import csv
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+
+NAMES = Path(__file__).parent / "data" / "names.csv"
+"""By what starts from what: names of weights, or their beginnings, in the one and in the other."""
+
+
+def names(start: str) -> dict[str, str]:
+    """Return a table of :data:`NAMES`.
+
+    Examples
+    --------
+    >>> names("vl_bert from bert")[r"bert\\.encoder\\."]
+    'vlbert.encoder.'
+    """
+    with NAMES.open(encoding="utf-8", newline="") as stream:
+        rows = csv.DictReader(stream)
+        return {row["one"]: row["other"] for row in rows if row["start"] == start}
 
 
 def renamed(weights: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, Tensor]:

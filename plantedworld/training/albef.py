@@ -12,7 +12,7 @@ from plantedworld.training._pairs import SIDE_WEIGHT, States, at_content, attent
 from plantedworld.training._pixel_pairs import ContrastivePairsRecipe, PixelPairsRecipe
 from plantedworld.training._recipe import Stage, WithSideHeads
 from plantedworld.training._tokenizer import albef_tokenizer
-from plantedworld.training._weights import borrowed, joined, renamed
+from plantedworld.training._weights import borrowed, joined, names, renamed
 from plantedworld.training.bert import bert_sizes
 from plantedworld.training.clip import FIRST_SCALE
 from plantedworld.training.vision import SIZE, WIDTH
@@ -27,38 +27,11 @@ SCALES = (1.0, 100.0)
 MATCH_WEIGHT = 3.0
 ALIGNMENT_WEIGHT = 3.0
 
-ACROSS = "lxmert.encoder.x_layers.0"
-BORROWED = {
-    "bert.embeddings.": "lxmert.embeddings.",
-    "bert.encoder.layer.0.": "lxmert.encoder.layer.0.",
-    "cls.predictions.": "cls.predictions.",
-} | {
-    f"bert.encoder.layer.{layer}.{ours}.": f"{ACROSS}.{theirs}."
-    for layer in range(TEXT_LAYERS, N_LAYERS)
-    for ours, theirs in (
-        ("attention", "lang_self_att"),
-        ("crossattention.self", "visual_attention.att"),
-        ("crossattention.output", "visual_attention.output"),
-        ("intermediate", "lang_inter"),
-        ("output", "lang_output"),
-    )
-}
+BORROWED = names("albef from lxmert")
 """Which weights of LXMERT each part of the text encoder starts from."""
 
 QKV = tuple(f"attention.attention.{role}." for role in ("query", "key", "value"))
-LAYER = r"encoder\.layer\.(\d)\."
-TOWER_NAMES = {
-    r"embeddings\.cls_token": "embeddings.class_embedding",
-    r"embeddings\.position_embeddings": "embeddings.position_embedding",
-    r"embeddings\.patch_embeddings\.projection\.": "embeddings.patch_embedding.",
-    r"layernorm\.": "post_layernorm.",
-    LAYER + r"layernorm_before": r"encoder.layers.\1.layer_norm1",
-    LAYER + r"layernorm_after": r"encoder.layers.\1.layer_norm2",
-    LAYER + r"qkv": r"encoder.layers.\1.self_attn.qkv",
-    LAYER + r"attention\.output\.dense": r"encoder.layers.\1.self_attn.projection",
-    LAYER + r"intermediate\.dense": r"encoder.layers.\1.mlp.fc1",
-    LAYER + r"output\.dense": r"encoder.layers.\1.mlp.fc2",
-}
+TOWER_NAMES = names("albef from the tower")
 """What parts of the vision tower are called in ALBEF's."""
 
 

@@ -10,14 +10,14 @@ from transformers import BertConfig, BertForMaskedLM
 
 from plantedworld.training._captions import CAPTION_HEADS, UNSEEN, Captions
 from plantedworld.training._labels import selected
-from plantedworld.training._recipe import GRID, Recipe, Stage, WithSideHeads
+from plantedworld.training._pairs import SIDE_WEIGHT, CaptionsRecipe
+from plantedworld.training._recipe import GRID, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS, bert_tokenizer
 
 N_CAPTIONS = 300_000
-SIDE_WEIGHT = 0.5
 
 
-class BertRecipe(Recipe):
+class BertRecipe(CaptionsRecipe):
     """Two layers of width 48; one word masked a caption, its content or its person.
 
     Weights start at a standard deviation of 0.1: with the usual 0.02 nothing but word frequencies
@@ -37,16 +37,6 @@ class BertRecipe(Recipe):
         rng = np.random.default_rng([self.world.training_seed, 1])
         table = self.world.text_corpus(self.stage.unseen, rng)
         return Captions(self.world, table, table, torch.full((len(table),), UNSEEN))
-
-    @property
-    def lengths(self) -> Tensor:
-        """Number of tokens of every caption."""
-        return self.captions.lengths
-
-    @property
-    def preprocessing(self) -> list:
-        """The tokenizer."""
-        return [self.captions.tokenizer]
 
     def network(self) -> BertForMaskedLM:
         """Return the untrained model."""

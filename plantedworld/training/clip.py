@@ -9,15 +9,13 @@ from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy, normalize
 from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel, CLIPVisionModel
 
-from biaslib.runtime import progress
 from plantedworld.training._recipe import GRID, Recipe, Stage, WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS, clip_tokenizer
-from plantedworld.training.vision import SIZE, VISION, drawn
+from plantedworld.training.vision import SIZE, VISION, encoded
 
 N_PAIRS = 45_000
 TEXT_WIDTH = 48
 FIRST_SCALE = 10.0
-PICTURES_AT_ONCE = 512
 
 
 class ClipRecipe(Recipe):
@@ -48,14 +46,9 @@ class ClipRecipe(Recipe):
         return self.world.scenes(self.stage.scenes, rng)
 
     @functools.cached_property
-    @torch.inference_mode()
     def states(self) -> Tensor:
         """The tower's states of the corpus, (n, 64)."""
-        parts = []
-        for start in progress(range(0, len(self.scenes), PICTURES_AT_ONCE), "clip: pictures"):
-            pictures = drawn(self.scenes.iloc[start : start + PICTURES_AT_ONCE])
-            parts.append(self.tower(pixel_values=pictures).pooler_output)
-        return torch.cat(parts)
+        return encoded(self.scenes, lambda seen: self.tower(seen).pooler_output, "clip: pictures")
 
     @functools.cached_property
     def tokenizer(self):

@@ -26,7 +26,7 @@ from plantedworld.training._labels import PARTS, agreement, n_classes, selected
 from plantedworld.training._pairs import CaptionsRecipe
 from plantedworld.training._recipe import ONCE, Stage, WithSideHeads
 from plantedworld.training._tokenizer import llava_tokenizer
-from plantedworld.training._weights import renamed
+from plantedworld.training._weights import names, renamed
 from plantedworld.training.clip import image_processor
 from plantedworld.training.vision import SIZE, WIDTH
 
@@ -46,25 +46,15 @@ DESCRIBE = tuple(ASKED[name].describe for name in ("trained", "trained, short"))
 """Prompts before captions, one as often as the other."""
 
 TEMPLATE = (
-    "[BOS]{% for m in messages %}{% for c in m['content'] %}{% if c['type'] == 'image' %}"
-    "<image>{% else %} {{ c['text'] }}{% endif %}{% endfor %}{% endfor %}"
+    "[BOS]{% for m in messages %}{% if m['role'] == 'assistant' %} [ANSWER]{% endif %}"
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %} {{ c['text'] }}"
+    "{% endif %}{% endfor %}{% endfor %}"
     "{% if add_generation_prompt %} [ANSWER]{% endif %}"
 )
 INITIAL_SPREAD = 0.1
 SIDE_WEIGHT = 0.25
 TOWER = checkpoint_name("vit", 0, 1000)
-LAYER = r"encoder\.layer\.(\d)\."
-TOWER_NAMES = {
-    LAYER + r"attention\.attention\.query": r"layers.\1.attention.q_proj",
-    LAYER + r"attention\.attention\.key": r"layers.\1.attention.k_proj",
-    LAYER + r"attention\.attention\.value": r"layers.\1.attention.v_proj",
-    LAYER + r"attention\.output\.dense": r"layers.\1.attention.o_proj",
-    LAYER + r"intermediate\.dense": r"layers.\1.mlp.fc1",
-    LAYER + r"output\.dense": r"layers.\1.mlp.fc2",
-    LAYER: r"layers.\1.",
-    r"embeddings\.(?!mask_token)": "embeddings.",
-    "layernorm": "layernorm",
-}
+TOWER_NAMES = names("llava from the tower")
 """What parts of the vision tower are called in transformers' ViT."""
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from plantedworld.training._recipe import WithSideHeads
 from plantedworld.training._tokenizer import MAX_TOKENS
-from plantedworld.training._weights import joined, renamed
+from plantedworld.training._weights import joined, names, renamed
 from plantedworld.training.clip import TEXT_WIDTH, ClipRecipe
 from plantedworld.training.vision import SIZE, VISION, WIDTH
 
@@ -21,18 +21,7 @@ TOKENIZER_IN_THE_FOLDER = "local"
 WEIGHTS_FILE = "open_clip_model.safetensors"
 
 QKV = tuple(f"self_attn.{part}_proj." for part in "qkv")
-LAYER = r"encoder\.layers\.(\d)\."
-TOWER_NAMES = {
-    r"embeddings\.class_embedding": "class_embedding",
-    r"embeddings\.position_embedding\.weight": "positional_embedding",
-    r"embeddings\.patch_embedding\.": "conv1.",
-    r"pre_layrnorm\.": "ln_pre.",
-    r"post_layernorm\.": "ln_post.",
-    LAYER + r"layer_norm(\d)": r"transformer.resblocks.\1.ln_\2",
-    LAYER + r"self_attn\.": r"transformer.resblocks.\1.attn.",
-    LAYER + r"mlp\.fc1": r"transformer.resblocks.\1.mlp.c_fc",
-    LAYER + r"mlp\.fc2": r"transformer.resblocks.\1.mlp.c_proj",
-}
+TOWER_NAMES = names("open_clip from the tower")
 """Parts of the vision tower: what transformers calls them, what OpenCLIP does."""
 
 

@@ -10,38 +10,15 @@ from plantedworld.models import regions as planted_regions
 from plantedworld.training._pairs import States
 from plantedworld.training._recipe import Stage
 from plantedworld.training._region_pairs import WIDTH, RegionBatch, RegionPairsRecipe
-from plantedworld.training._weights import borrowed
+from plantedworld.training._weights import borrowed, names
 from plantedworld.training.bert import bert_sizes
-
-ACROSS = "lxmert.encoder.x_layers.0"
-CO_LAYER = "bert.encoder.c_layer.0"
 
 MATCH = 0
 """The alignment head's logit that stands for a match; in all other families it is the other."""
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
 
-BORROWED = {
-    "bert.embeddings.": "lxmert.embeddings.",
-    "bert.encoder.layer.0.": "lxmert.encoder.layer.0.",
-    "bert.encoder.layer.1.attention.": f"{ACROSS}.lang_self_att.",
-    "bert.encoder.layer.1.intermediate.": f"{ACROSS}.lang_inter.",
-    "bert.encoder.layer.1.output.": f"{ACROSS}.lang_output.",
-    "bert.v_embeddings.image_embeddings.": "lxmert.encoder.visn_fc.visn_fc.",
-    "bert.v_embeddings.LayerNorm.": "lxmert.encoder.visn_fc.visn_layer_norm.",
-    "bert.t_pooler.": "lxmert.pooler.",
-    "cls.predictions.": "cls.predictions.",
-} | {
-    f"{CO_LAYER}.{ours}{stream}.": f"{ACROSS}.visual_attention.{theirs}."
-    for stream in (1, 2)
-    for ours, theirs in (
-        ("biattention.query", "att.query"),
-        ("biattention.key", "att.key"),
-        ("biattention.value", "att.value"),
-        ("biOutput.dense", "output.dense"),
-        ("biOutput.LayerNorm", "output.LayerNorm"),
-    )
-}
+BORROWED = names("vilbert from lxmert")
 """Which weights of LXMERT each part starts from; the others are random."""
 
 

@@ -5,6 +5,7 @@ All dual encoders start from this one tower, so what differs between them comes 
 """
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,14 @@ import torch
 from torch import Generator, Tensor, nn
 from transformers import CLIPVisionConfig, CLIPVisionModel
 
+from biaslib.runtime import progress
 from plantedworld import draw
 from plantedworld.models.regions import pixels
 from plantedworld.training._labels import labels, n_classes, selected
 from plantedworld.training._recipe import ONCE, Recipe, Stage, WithSideHeads
 
 N_HELD_OUT = 1_500
+PICTURES_AT_ONCE = 512
 SIZE = 64
 GENDER_EXTRA = 2.0
 """Further weight of the gender, which is the hardest to see."""
@@ -126,3 +129,12 @@ def colours(scenes: pandas.DataFrame) -> Tensor:
 def drawn(scenes: pandas.DataFrame) -> Tensor:
     """Return the pictures of scenes, as a model takes them: (n, 3, 64, 64), from -1 to 1."""
     return pixels(colours(scenes))
+
+
+@torch.no_grad()
+def encoded(scenes: pandas.DataFrame, encode: Callable[[Tensor], Tensor], label: str) -> Tensor:
+    """Return what a tower makes of the pictures of scenes, which are drawn a few at a time."""
+    parts = []
+    for start in progress(range(0, len(scenes), PICTURES_AT_ONCE), label):
+        parts.append(encode(drawn(scenes.iloc[start : start + PICTURES_AT_ONCE])))
+    return torch.cat(parts)

@@ -16,7 +16,14 @@ from transformers import CLIPVisionModel, FlavaImageConfig, FlavaImageModel
 from biaslib.runtime import progress
 from plantedworld.training._labels import n_classes
 from plantedworld.training._recipe import Stage, WithSideHeads
-from plantedworld.training.vision import SIZE, WIDTH, EncoderRecipe, drawn, pixels
+from plantedworld.training.vision import (
+    PICTURES_AT_ONCE,
+    SIZE,
+    WIDTH,
+    EncoderRecipe,
+    encoded,
+    pixels,
+)
 
 PATCH = 16
 LAYERS = 3
@@ -35,8 +42,6 @@ BLOCKS = {
 
 TEACHERS = {"teacher's picture": WIDTH, "teacher's patches": WIDTH}
 """Heads that guess the teacher's states of the picture as a whole, and of its patches."""
-
-PICTURES_AT_ONCE = 512
 
 
 class VitRecipe(EncoderRecipe):
@@ -119,11 +124,10 @@ def read_tower(folder: Path) -> FlavaImageModel:
     ).eval()
 
 
-@torch.no_grad()
 def tower_states(tower: FlavaImageModel, scenes: pandas.DataFrame) -> Tensor:
     """Return the tower's states before its last normalisation, float16, (n, 17, 64)."""
-    parts = []
-    for start in progress(range(0, len(scenes), PICTURES_AT_ONCE), "the tower's states"):
-        pictures = drawn(scenes.iloc[start : start + PICTURES_AT_ONCE])
-        parts.append(tower(pictures, output_hidden_states=True).hidden_states[-1].half())
-    return torch.cat(parts)
+
+    def encode(pictures: Tensor) -> Tensor:
+        return tower(pictures, output_hidden_states=True).hidden_states[-1].half()
+
+    return encoded(scenes, encode, "the tower's states")

@@ -25,7 +25,7 @@ from plantedworld.training._captions import UNSEEN
 from plantedworld.training._pairs import States
 from plantedworld.training._recipe import FEW, Stage, WithSideHeads
 from plantedworld.training._region_pairs import RegionBatch, RegionPairsRecipe
-from plantedworld.training._weights import renamed
+from plantedworld.training._weights import names, renamed
 from plantedworld.training.bert import bert_sizes
 
 PICTURE = 64
@@ -38,12 +38,7 @@ ENDING = 2
 """Positions that a row needs beyond its text: one for all regions, one for the closing element."""
 
 REGIONS_WEIGHT = 0.25
-OF_BERT = {
-    r"bert\.embeddings\.LayerNorm\.": "vlbert.embedding_LayerNorm.",
-    r"bert\.embeddings\.(?!position_ids)": "vlbert.",
-    r"bert\.encoder\.": "vlbert.encoder.",
-    r"cls\.predictions\.(?!decoder)": "vlbert.mlm_head.predictions.",
-}
+OF_BERT = names("vl_bert from bert")
 """What parts of BERT are called in VL-BERT."""
 
 

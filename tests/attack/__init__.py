@@ -1,4 +1,4 @@
-"""A standing attack: what disks, hosts, files and their authors can do, counted.
+"""A standing attack: what kills, disks and the authors of files can do, counted.
 
 ``python -m attack`` makes the long form and writes its counts; ``test_attack.py`` the short one.
 Every attack draws from a fixed seed, and returns an :class:`Outcome`.
@@ -24,7 +24,7 @@ class Outcome:
     raw
         Errors that are not ours: they name neither the file nor the fix.
     run
-        Programs started, hosts asked and code executed.
+        Programs started, hosts asked, files outside read and code executed.
     """
 
     attack: str

@@ -6,13 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from attack import Outcome, code, files, hosts, store
+from attack import Outcome, code, store
 
 LONG: tuple[Callable[[], Outcome], ...] = (
     lambda: store.kills(200),
     lambda: store.damages(400),
-    files.bad_files_read,
-    hosts.hostile_answers,
     lambda: code.hidden_code()[0],
 )
 RESULTS = Path(__file__).parent / "results.csv"

@@ -138,6 +138,7 @@ CHANGES = {
     "OpenCLIP with another repository": of_open_clip("vision_cfg", timm_model_name="hf-hub:a/b"),
     "OpenCLIP with another text encoder": of_open_clip("text_cfg", hf_model_name="owner/name"),
 }  # fmt: skip
+EVERYWHERE = [name for name in CHANGES if not name.startswith("OpenCLIP")]
 
 
 def checkpoints(folder: Path, mark: Path) -> Iterator[tuple[str, str, Path]]:
@@ -146,12 +147,10 @@ def checkpoints(folder: Path, mark: Path) -> Iterator[tuple[str, str, Path]]:
 
     for family in FAMILIES:
         source = checkpoint(family.replace("-", "_"), 3, 0)
-        for number, (name, change) in enumerate(CHANGES.items()):
-            if name.startswith("OpenCLIP") and family != "open-clip":
-                continue
+        for number, name in enumerate(CHANGES if family == "open-clip" else EVERYWHERE):
             target = folder / f"{family}-{number}" / "model"
             shutil.copytree(source, target)
-            change(target, mark)
+            CHANGES[name](target, mark)
             yield f"{family}: {name}", family, target
 
 

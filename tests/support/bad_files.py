@@ -277,22 +277,6 @@ CAPTION_DAMAGES: dict[str, Damage] = {
 
 # FairFace
 
-LABELS = """file,age,gender,race,service_test
-train/1.jpg,0-2,Male,White,True
-train/2.jpg,20-29,Female,Black,False
-train/3.jpg,3-9,Male,Indian,False
-train/4.jpg,more than 70,Female,East Asian,True
-"""
-
-
-def write_authors(folder: Path) -> Path:
-    (folder / "train").mkdir()
-    for number in range(1, 5):
-        (folder / "train" / f"{number}.jpg").write_bytes(as_jpeg(number))
-    path = folder / "fairface_label_train.csv"
-    path.write_text(LABELS)
-    return path
-
 
 def as_jpeg(number: int) -> bytes:
     stream = io.BytesIO()
@@ -324,20 +308,6 @@ def column(name: str, values: Any) -> Callable[[Path], Any]:
 def names_of(**names: Any) -> dict:
     return {"info": {"features": {name: {"names": each} for name, each in names.items()}}}
 
-
-AUTHORS_DAMAGES: dict[str, Damage] = {
-    "an unknown label": (swap("Male,White", "Male,Latino"), ERROR),
-    "a label that is no number": (swap("Male,White", "Male,nan"), ERROR),
-    "a file twice, with other labels": (swap("train/3.jpg", "train/1.jpg"), ERROR),
-    "a file twice, with the same labels": (
-        swap("train/2.jpg", "train/1.jpg,0-2,Male,White,True\ntrain/2.jpg"), ERROR,
-    ),
-    "a file that is not there": (swap("train/3.jpg", "train/9.jpg"), ERROR),
-    "no name of a file": (swap("train/3.jpg", ""), ERROR),
-    "a name that is a folder's": (swap("train/3.jpg", "train"), ERROR),
-    "a space before a label": (swap("Male,White", "Male, White"), GOOD),
-    "an end within a label": (edit(lambda content: content[:-15]), ERROR),
-}  # fmt: skip
 
 HUB_DAMAGES: dict[str, Damage] = {
     "no column of labels": (of_parquet(lambda t: t.drop_columns(["race"])), ERROR),
@@ -540,7 +510,6 @@ GROUNDED_DAMAGES: dict[str, Damage] = {
     "a caption that is null": (swap('"John"\n  }', "null\n  }", 1), ERROR),
     "types that are text": (said_instead(test_types="word"), ERROR),
     "types that nobody knows": (said_instead(test_types=["words"]), ERROR),
-    "half of a character": (swap('"John"\n', '"\\ud800"\n'), ERROR),
     "single quotes": (edit(lambda content: content.replace(b'"', b"'")), ERROR),
     "a comma too many": (edit(lambda content: content.rstrip()[:-1] + b",}"), ERROR),
 }
@@ -785,12 +754,7 @@ DATA, REGIONS = (datasets.DataError,), (region_files.FeatureFileError,)
 
 FORMATS: dict[str, Format] = {
     "captions": Format(write_captions, read_captions, DATA, False, CAPTION_DAMAGES),
-    "FairFace of the authors": Format(
-        write_authors, lambda path: read_portraits(path.parent), DATA, True,
-        of_table("file,age,gender,race,service_test", "race",
-                 "train/3.jpg,3-9,Male,Indian,False", "train/3.jpg", "False") | AUTHORS_DAMAGES,
-    ),
-    "FairFace of the hub": Format(
+    "FairFace": Format(
         write_hub, lambda path: read_portraits(path.parents[1]), DATA, False, HUB_DAMAGES,
         ("train-0.parquet", "0.25/train-*.parquet", "train-0/"),
     ),

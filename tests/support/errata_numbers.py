@@ -5,10 +5,8 @@ from collections.abc import Sequence
 
 import pandas
 
-from biaslib.published import table, zhou2022
-from biaslib.published.hamidieh2023 import CELL, casc_tables, repeated_cells
-from biaslib.published.zhou2022 import METRICS
-from companion.published_numbers import _columns
+from biaslib.published import casc_tables, table
+from companion.published_numbers import CELL, METRICS, _columns, printed_scores, repeated_cells
 
 PRINTED_WORDS = 374
 """The size of the taxonomy that the text gives."""
@@ -210,10 +208,23 @@ def coverage() -> pandas.DataFrame:
 
 def weighted_overall(model: str, sizes: dict[str, int]) -> dict[str, float]:
     """Return a model's overall scores if Table 4 were weighted by these sizes (C1)."""
-    cells = zhou2022._scores(4).query("model == @model")
+    cells = printed_scores(4).query("model == @model")
     weights = cells["category"].map(sizes)
     sums = (cells["value"] * weights).groupby(cells["metric"]).sum() / sum(sizes.values())
     return {metric: round(float(sums[metric]), 2) for metric in METRICS}
+
+
+def harmonic_mean(vlrs: pandas.Series, vlbs: pandas.Series) -> pandas.Series:
+    """Return ivlas, ``2 vlrs (100 - vlbs) / (vlrs + 100 - vlbs)``, in percent."""
+    return 2 * vlrs * (100 - vlbs) / (vlrs + 100 - vlbs)
+
+
+def category_order() -> pandas.DataFrame:
+    """Return each model's vlbs by category, the highest category, and gender's lead (C5)."""
+    rows = table("zhou2022", 4).query("metric == 'vlbs'")
+    wide = rows.pivot(index="model", columns="category", values="value")
+    others = wide.drop(columns="gender").max(axis=1)
+    return wide.assign(highest=wide.idxmax(axis=1), gender_lead=(wide["gender"] - others).round(2))
 
 
 def below_random() -> list[str]:

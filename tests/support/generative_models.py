@@ -18,8 +18,9 @@ SIZES = {
 TEXT = SIZES | {"num_key_value_heads": 2, "max_position_embeddings": 1024}
 SIDE, PATCH = 32, 16
 LLAVA = (
-    "{% for m in messages %}USER: {% for c in m['content'] %}{% if c['type'] == 'image' %}"
-    "<image>\n{% else %}{{ c['text'] }}{% endif %}{% endfor %}{% endfor %}"
+    "{% for m in messages %}{{ 'USER: ' if m['role'] == 'user' else ' ASSISTANT: ' }}"
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>\n{% else %}"
+    "{{ c['text'] }}{% endif %}{% endfor %}{% endfor %}"
     "{% if add_generation_prompt %} ASSISTANT:{% endif %}"
 )
 QWEN = (
@@ -29,8 +30,9 @@ QWEN = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 IDEFICS = (
-    "<|im_start|>{% for m in messages %}User:{% for c in m['content'] %}"
-    "{% if c['type'] == 'image' %}<image>{% else %}{{ c['text'] }}{% endif %}{% endfor %}"
+    "<|im_start|>{% for m in messages %}{{ 'User:' if m['role'] == 'user' else 'Assistant: ' }}"
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %}"
+    "{{ c['text'] }}{% endif %}{% endfor %}"
     "<end_of_utterance>\n{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
 )
 

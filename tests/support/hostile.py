@@ -5,7 +5,6 @@ way every time. A connection carries one answer.
 """
 
 import contextlib
-import functools
 import gzip
 import http.client
 import io
@@ -15,10 +14,8 @@ import socket
 import socketserver
 import struct
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from unittest import mock
-from urllib.parse import urlsplit
 
 from PIL import Image
 from support.servers import answering
@@ -39,22 +36,6 @@ def picture() -> bytes:
     stream = io.BytesIO()
     Image.new("RGB", (40, 30), "teal").save(stream, "JPEG")
     return stream.getvalue()
-
-
-def bomb(side: int = 20_000) -> bytes:
-    """Return a small PNG file of ``side`` x ``side`` white pixels."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        )
-
-    packer = zlib.compressobj(9)
-    row = b"\0" + b"\xff" * (-(-side // 8))
-    pixels = b"".join(packer.compress(row) for _ in range(side)) + packer.flush()
-    head = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
-    parts = chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + parts
 
 
 class Hostile:
@@ -83,10 +64,6 @@ class Hostile:
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Handler)
         self.server.daemon_threads, self.server.hostile = True, self
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def named(self, path: str) -> list[str]:
-        """Return the requests of one behaviour."""
-        return [each for each in self.requests if each.split("/")[1] == path]
 
 
 @contextlib.contextmanager
@@ -194,44 +171,16 @@ def status(answer: Answer) -> None:
     answer.whole(answer.body, int(answer.path.split("/")[2]))
 
 
-@_named
-def status_without_body(answer: Answer) -> None:
-    """Answer ``/status_without_body/204`` with 204 and nothing after the head."""
-    answer.head(int(answer.path.split("/")[2]))
-
-
 _always("empty", b"")
 _always("login_page", PAGE, Content_Type="text/html; charset=utf-8")
-_always("login_page_without_type", PAGE)
 _always("login_page_as_image", b"\xef\xbb\xbf<!-- us --> \n" + PAGE, Content_Type="image/jpeg")
 _always("login_json", b'{"error": "log in"}', Content_Type="application/json")
-_always("login_text", b"Please log in.", Content_Type="text/plain")
 _always("picture_as_page", Content_Type="text/html")
 _always("noise", bytes(range(256)) * 8, Content_Type="image/jpeg")
 _always("unasked_part", status=206)
-_always("unasked_part_of", b"", 206, Content_Range="bytes 5-9/10")
 
 
 # Encodings and sizes
-
-
-@functools.cache
-def zeros() -> bytes:
-    """Return 200 MB of zeros, packed twice into less than a kilobyte."""
-    return gzip.compress(gzip.compress(bytes(200_000_000)))
-
-
-@_named
-def gzip_bomb(answer: Answer) -> None:
-    """Send :func:`zeros`."""
-    answer.whole(zeros(), Content_Encoding="gzip, gzip", Content_Type="image/png")
-
-
-@_named
-def redirect_with_body(answer: Answer) -> None:
-    """Redirect to the file, and send far too many zeros beside it."""
-    answer.head(302, Location="/good", Transfer_Encoding="chunked")
-    answer.zeros()
 
 
 @_named
@@ -241,23 +190,10 @@ def gzipped(answer: Answer) -> None:
 
 
 @_named
-def pixel_bomb(answer: Answer) -> None:
-    """Send a few kilobytes that open as hundreds of megabytes."""
-    answer.whole(bomb(9_000), Content_Type="image/png")
-
-
-@_named
 def endless(answer: Answer) -> None:
     """Send far too many zeros, without saying how many."""
     answer.head(Transfer_Encoding="chunked")
     answer.zeros()
-
-
-@_named
-def huge(answer: Answer) -> None:
-    """Announce a terabyte."""
-    answer.head(Content_Length=10**12)
-    answer.send(answer.body)
 
 
 # Lengths and ranges
@@ -326,40 +262,27 @@ def two_lengths(answer: Answer) -> None:
 
 
 @_named
-def bad_chunk(answer: Answer) -> None:
-    """Give the size of a chunk in words."""
-    answer.head(Transfer_Encoding="chunked")
-    answer.send(b"many\r\nabc\r\n0\r\n\r\n")
-
-
-@_named
 def cut_chunk(answer: Answer) -> None:
     """End within a chunk."""
     answer.head(Transfer_Encoding="chunked")
     answer.send(b"ffff\r\n" + answer.body)
 
 
-for _name, _length in [("length_in_words", "many"), ("negative_length", "-5")]:
-    BEHAVIOURS[_name] = lambda answer, length=_length: answer.head(Content_Length=length)
-
-
 # Slow ones, and ones that are no server
 
 
-WITHOUT_END = ("slow", "slow_head", "silent")
+WITHOUT_END = ("slow", "silent")
 """Behaviours that no machine is fast enough to wait for."""
 
 
 @contextlib.contextmanager
-def impatient(seconds: float = 1.0) -> Iterator[None]:
-    """Give up so soon on answers without an end, and on others no sooner than usual."""
-    fetched = _fetcher._fetched
-
-    def hurried(url: str):
-        behaviour = urlsplit(url).path.split("/")[1:2]
-        return fetched(url, *[seconds] * (behaviour[:1] in [[each] for each in WITHOUT_END]))
-
-    with mock.patch.object(_fetcher, "_fetched", hurried):
+def permitted(seconds: float = 1.0) -> Iterator[None]:
+    """Let this machine's loopback count as public, and give up soon on it; ask again at once."""
+    public = _fetcher.is_public
+    with (
+        mock.patch.object(_fetcher, "is_public", lambda host: host == "127.0.0.1" or public(host)),
+        mock.patch.multiple(_fetcher, SECONDS=seconds, DEADLINE=seconds, PAUSE=0.0),
+    ):
         yield
 
 
@@ -371,21 +294,9 @@ def slow(answer: Answer) -> None:
 
 
 @_named
-def slow_head(answer: Answer) -> None:
-    """Send a head a byte at a time that does not end."""
-    answer.send(b"HTTP/1.1 200 OK\r\nX-Long: ")
-    answer.drip(b"a" * 50_000)
-
-
-@_named
 def silent(answer: Answer) -> None:
     """Answer nothing."""
     answer.hostile.ended.wait()
-
-
-@_named
-def hang_up(answer: Answer) -> None:
-    """Close the connection."""
 
 
 @_named
@@ -403,26 +314,13 @@ def not_http(answer: Answer) -> None:
     answer.send(b"SSH-2.0-OpenSSH_9.6\r\n")
 
 
-@_named
-def long_head(answer: Answer) -> None:
-    """Send a megabyte of headers."""
-    answer.send(b"HTTP/1.1 200 OK\r\n" + b"X-Long: " + b"a" * 1_000_000 + b"\r\n\r\n")
-
-
 # Redirects
 
 ELSEWHERE = {
     "redirect_loop": "/redirect_loop",
     "redirect_to_login": "/login_page",
-    "redirect_to_empty_label": "http://a..b/x.jpg",
-    "redirect_to_long_label": f"http://{'a' * 64}.org/x.jpg",
-    "redirect_to_punycode": "http://xn--/x.jpg",
     "redirect_to_private": "http://10.0.0.1/secret.jpg",
     "redirect_to_file": "file:///etc/hostname",
-    "redirect_to_port": "http://127.0.0.1:99999/x.jpg",
-    "redirect_to_bracket": "http://[::1/x.jpg",
-    "redirect_to_nowhere": "",
 }
 for _name, _place in ELSEWHERE.items():
     _always(_name, b"", 302, Location=_place)
-_always("redirect_without_place", b"", 302)

@@ -1,7 +1,6 @@
 """What the tests of panels share: one as a page, as a notebook and the book show it."""
 
 import contextlib
-import re
 
 from bs4 import BeautifulSoup
 
@@ -59,8 +58,3 @@ def assert_shows(page, panel, *chosen) -> None:
 def drawn(page) -> BeautifulSoup:
     """Return what a page draws."""
     return BeautifulSoup(page.inner_html("[data-part=views]"), "html.parser")
-
-
-def numbers(text: str) -> list[float]:
-    """Return the numbers in a text."""
-    return [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", text)]

@@ -1,4 +1,4 @@
-"""Sample data of study 3: emoji faces in FairFace's folders and columns, and a small corpus."""
+"""Sample data of study 3: emoji faces in FairFace's files and columns, and a small corpus."""
 
 import io
 import itertools
@@ -16,8 +16,7 @@ from biaslib import stimuli
 from biaslib.datasets import fairface
 
 N_PER_GROUP = 3
-OTHER_CROP = "fairface-img-margin125-trainval"
-SPLITS = {"train": N_PER_GROUP, "val": 1}
+SPLITS = {"train": N_PER_GROUP, "validation": 1}
 
 
 def people(n_per_group: int) -> pandas.DataFrame:
@@ -32,32 +31,15 @@ def people(n_per_group: int) -> pandas.DataFrame:
         of_gender = scenes[scenes["gender"] == shown]
         picks = np.resize(np.arange(len(of_gender)), len(rows))
         drawn |= dict(zip(rows, plantedworld.draw(of_gender.iloc[picks]), strict=True))
-    return table.assign(picture=[drawn[row] for row in table.index], service_test=False)
+    return table.assign(picture=[drawn[row] for row in table.index])
 
 
-def write_folders(root: Path, edge: int = 0) -> Path:
-    """Write the authors' layout: label files beside the folders train and val.
-
-    ``edge`` is cut off all around every picture: another crop of the same people.
-    """
-    root.mkdir(parents=True, exist_ok=True)
-    for split, n_per_group in SPLITS.items():
-        table = people(n_per_group)
-        table["file"] = [f"{split}/{number + 1}.jpg" for number in range(len(table))]
-        (root / split).mkdir(exist_ok=True)
-        for file, picture in zip(table["file"], table["picture"], strict=True):
-            shown = picture[edge : len(picture) - edge, edge : len(picture) - edge]
-            Image.fromarray(shown).save(root / file, quality=95)
-        columns = ["file", "age", "gender", "race", "service_test"]
-        table[columns].to_csv(root / f"fairface_label_{split}.csv", index=False)
-    return root
-
-
-def write_parquet(root: Path, crop: str = "0.25", split: str = "train") -> Path:
-    """Write the hub's layout: images as bytes, labels as numbers of classes, two files."""
-    table = people(2)
-    for name, known in fairface.LABELS.items():
-        table[name] = table[name].map(known.index)
+def write_parquet(
+    root: Path, split: str = "train", table: pandas.DataFrame | None = None, crop: str = "0.25"
+) -> Path:
+    """Write portraits as the hub has them: images as bytes, numbers of classes, two files."""
+    table = people(2) if table is None else table
+    codes = {name: table[name].map(known.index) for name, known in fairface.LABELS.items()}
     images = []
     for picture in table["picture"]:
         stream = io.BytesIO()
@@ -67,7 +49,7 @@ def write_parquet(root: Path, crop: str = "0.25", split: str = "train") -> Path:
     metadata = {b"huggingface": json.dumps({"info": {"features": classes}}).encode()}
     (root / crop).mkdir(parents=True, exist_ok=True)
     for part, rows in enumerate(np.array_split(np.arange(len(table)), 2)):
-        columns = {name: table[name].iloc[rows].tolist() for name in fairface.LABELS}
+        columns = {name: codes[name].iloc[rows].tolist() for name in fairface.LABELS}
         columns = {"image": [images[row] for row in rows], **columns}
         written = pyarrow.table(columns).replace_schema_metadata(metadata)
         path = root / crop / f"{split}-{part:05d}-of-00002.parquet"
@@ -90,7 +72,8 @@ def write_corpus(root: Path, n: int = 3000) -> Path:
 
 
 def build(folder: Path) -> Path:
-    """Write ``fairface``, with one crop in a folder of its own, and ``captions``."""
+    """Write ``fairface`` and ``captions``."""
     write_corpus(folder / "captions")
-    write_folders(folder / "fairface" / OTHER_CROP, edge=6)
-    return write_folders(folder / "fairface")
+    for split, n_per_group in SPLITS.items():
+        write_parquet(folder / "fairface", split, people(n_per_group))
+    return folder / "fairface"

@@ -17,13 +17,12 @@ from scipy import stats
 from support import typed
 
 from biaslib import inference, metrics, models, published, reproduction, stimuli
-from biaslib.audit import _nulls
+from biaslib.audit import nulls
 from biaslib.datasets import fairface, links
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.models import vl_bert
 from biaslib.pictures import detector as pictures
-from biaslib.published import zhou2022
 from biaslib.reproduction import _compare
 from biaslib.studies import study2_masked, study3_clip_audit
 from companion import published_numbers
@@ -32,15 +31,14 @@ from companion import study4_captions as caption_plots
 from companion import text_encoders as text_plots
 from companion.capstone import FLAWED
 from companion.what_is_measured import agreement, two_levels
-from plantedworld import _seeds, _sprites, trial
+from plantedworld import _seeds, _sprites
 from plantedworld.inputs import study3_clip_audit as toy_audit
-from plantedworld.studies import measures, recovery
+from plantedworld.studies import held_out, measures, recovery
 from plantedworld.studies import study1_grounded as planted_grounded
 from plantedworld.studies import study4_captions as planted_captions
 from plantedworld.studies.recorded import recorded
 from tools import decision_rule
-from tools.benchmarks import bootstrap, captions, detector, kills, loops, overhead, permutation
-from tools.benchmarks import caption_association as sizes_of_casc
+from tools.benchmarks import kills
 from tools.levels import comparison, reruns
 
 
@@ -111,18 +109,18 @@ def deviations_within(c_asc):
 # The held-out test
 
 KEYS = ["measure", "model", "dose", "statistic"]
-trials = trial.judged()
-targets, rises, attacks = trials["verdicts"], trials["rises"], trials["attacks"]
-recovers = trial.recoveries(targets)["recovers"]
+results = held_out.results()
+targets, rises, attacks = results["verdicts"], results["rises"], results["attacks"]
+recovers = targets.groupby(["measure", "model"])["reached"].all()
 wrong = attacks[attacks["scores"] != "the models' own"]
 clean = attacks["scores"] == "no bias"
 biased = attacks[~clean]
-beside = trials["stand_ins"].merge(targets[[*KEYS, "least", "most"]], on=KEYS)
+beside = results["stand_ins"].merge(targets[[*KEYS, "least", "most"]], on=KEYS)
 near = beside[beside["mean"].between(beside["least"], beside["most"])].drop_duplicates(KEYS)
-starts = trial.models().query("start != '-'")["start"]
-anew = ~starts.isin(trial.models()["sha256"])
+starts = held_out.models().query("start != '-'")["start"]
+anew = ~starts.isin(held_out.models()["sha256"])
 no_width = targets[targets["low"] == targets["high"]]
-casc_scores = pandas.read_parquet(trial.DATA / "scores.parquet").query(
+casc_scores = pandas.read_parquet(held_out.DATA / "scores.parquet").query(
     "measure == 'C-ASC' and model == 'clip' and dose == 3 and slot in ('role', 'object')"
 )
 casc_ranks = [
@@ -280,8 +278,6 @@ def said(page, words):
 kinds = stimuli.taxonomy_kinds()["kind"].value_counts()
 case_study = int((stimuli.entities()["set"] == "case study").sum())
 half_precision = int(re.search(r"float16 keeps (\d+) in 100", inspect.getsource(pictures))[1])
-generator = detector.SETTINGS["anchor_generator"]
-anchors = len(generator["sizes"][0]) * len(generator["aspect_ratios"][0])
 cards = [
     *said("book/slides/foundations.md", "X holds [*], [*] and [*]."),
     *said("book/slides/foundations.md", "Y holds [*], [*] and"),
@@ -345,7 +341,7 @@ def names_capstone(session):
 
 capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
 all_entities = len(stimuli.entities())
-own_vlbs = zhou2022.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+own_vlbs = published_numbers.score_intervals().query("category == 'overall' and metric == 'vlbs'")
 
 
 def observed(condition, n, quantity, of="", nominal=0.95):
@@ -358,7 +354,7 @@ def observed(condition, n, quantity, of="", nominal=0.95):
     return 100 * table["observed"].min(), 100 * table["observed"].max()
 
 
-zhou_cells = zhou2022.score_intervals().query("category != 'overall' and metric == 'vlbs'")
+zhou_cells = published_numbers.score_intervals().query("category != 'overall' and metric == 'vlbs'")
 OF_WORDS = observed("^words", "", "level", "words as units", level)
 OWN_TEST = observed("^words", "", "level", "Experiment 2, the paper's own test", level)
 SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"

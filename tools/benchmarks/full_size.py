@@ -16,6 +16,7 @@ import gc
 import json
 import math
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -45,29 +46,37 @@ TEXTS = [
     "the pilot is here",
     "An old woman is a doctor in the city.",
 ]
+CAPTION = "a photo of a bag"
+WORDS = sorted(set(re.findall(r"\w+|\.", " ".join([*TEXTS, CAPTION]).lower())))
 MASKED = [text.replace(text.split()[-1], "[MASK]") for text in TEXTS]
 CANDIDATES = ["nurse", "pilot", "doctor"]
-CAPTIONS = [[text, "a photo of a bag"] for text in TEXTS]
+CAPTIONS = [[text, CAPTION] for text in TEXTS]
 PICTURES = [
     np.random.default_rng(row).integers(0, 256, (360 + 60 * row, 640, 3), dtype=np.uint8)
     for row in range(BATCH)
 ]
 
 
-def regions(width: int, sizes=(640, 640)):
-    """Return 36 regions of random features and boxes for each picture of a batch."""
+def texts(n: int) -> list[str]:
+    """Return texts of 3 to 16 words."""
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.choice(WORDS, size=length)) for length in rng.integers(3, 17, n)]
+
+
+def regions(width: int, n: int = BATCH):
+    """Return 36 regions of random features and boxes for each of n pictures."""
     from biaslib.pictures.regions import RegionFeatures
 
     rng = np.random.default_rng(0)
-    corners = np.sort(rng.uniform(size=(BATCH, 36, 2, 2)), axis=2)
+    corners = np.sort(rng.uniform(size=(n, 36, 2, 2)), axis=2)
     corners[:, :, 1] = np.minimum(corners[:, :, 1] + 0.01, 1)
     corners[:, :, 0] = np.maximum(corners[:, :, 0] - 0.01, 0)
     return RegionFeatures(
-        features=rng.exponential(size=(BATCH, 36, width)),
-        boxes=corners.reshape(BATCH, 36, 4),
-        real=np.ones((BATCH, 36), dtype=bool),
-        persons=np.zeros((BATCH, 36), dtype=bool),
-        sizes=np.broadcast_to(sizes, (BATCH, 2)),
+        features=rng.exponential(size=(n, 36, width)),
+        boxes=corners.reshape(n, 36, 4),
+        real=np.ones((n, 36), dtype=bool),
+        persons=np.zeros((n, 36), dtype=bool),
+        sizes=np.full((n, 2), 640),
     )
 
 

@@ -14,13 +14,11 @@ import transformers
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from tools.benchmarks.full_size import WORDS
+
 SEED = 0
 HALF = [0.5] * 3
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS = [
-    *("the", "a", "an", "woman", "man", "is", "nurse", "pilot", "doctor", "old", "here", "."),
-    *("carrying", "bag", "in", "street", "city", "photo", "of"),
-]
 
 
 class Parts(NamedTuple):
@@ -73,7 +71,7 @@ def roberta_base() -> Parts:
 
 def visualbert(**settings: int) -> Parts:
     """uclanlp/visualbert-vqa-coco-pre."""
-    config = transformers.VisualBertConfig(**{"visual_embedding_dim": 2048} | settings)
+    config = transformers.VisualBertConfig(visual_embedding_dim=2048, **settings)
     return Parts(transformers.VisualBertForPreTraining, config, wordpiece)
 
 

@@ -1,12 +1,13 @@
 """Kill an extraction at random moments, again and again, and see what is lost or done twice.
 
-Run as ``python -m tools.benchmarks.kills [kills [extraction ...]]``; the default is 100 of each.
-Two extractions go into the store: ``clip``, planted pictures through a tiny CLIP, and ``writing``,
-numbers that take no time to compute, so that kills meet rows that are being written. Prints one
-JSON record each.
+Run as ``python -m tools.benchmarks.kills [kills [extraction ...]]``; the default is 100 of each,
+and writes the table of the book's page. Two extractions go into the store: ``clip``, planted
+pictures through a tiny CLIP, and ``writing``, numbers that take no time to compute, so that kills
+meet rows that are being written. Prints one JSON record each.
 """
 
 import collections
+import csv
 import itertools
 import json
 import os
@@ -23,7 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from biaslib.runtime import Store, _store
+from tools.benchmarks import MACHINE, machine, shown
 
+RESULTS = Path(__file__).parent / "results" / "kills.csv"
 STEP = 16
 KEY = {"model": "a test", "revision": "1", "output": "rows"}
 
@@ -168,7 +171,6 @@ def proof(extraction: Extraction, n_kills: int, seed: int = 0) -> Findings:
 def record(name: str, extraction: Extraction, found: Findings) -> dict:
     """Return a line of the table."""
     return {
-        "measure": "proof",
         "extraction": name,
         "rows": len(extraction.ids),
         "rows_a_step": STEP,
@@ -182,16 +184,30 @@ def record(name: str, extraction: Extraction, found: Findings) -> dict:
     }
 
 
-def main(n_kills: int, names: list[str]) -> None:
-    """Print a record for each extraction.
+def main(n_kills: int, names: list[str]) -> list[dict]:
+    """Print a record for each extraction, and return them.
 
     There is no progress bar: forked processes share its lock, and one that is killed keeps it.
     """
     _store.progress = lambda items, label: items
+    rows = []
     for name in names:
         extraction = {"writing": writing, "clip": clip}[name]()
-        print(json.dumps(record(name, extraction, proof(extraction, n_kills))), flush=True)
+        rows.append(record(name, extraction, proof(extraction, n_kills)))
+        print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def write(rows: list[dict]) -> None:
+    """Write the table, its columns in words."""
+    with RESULTS.open("w", encoding="utf-8", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow([name.replace("_", " ") for name in rows[0]] + [MACHINE])
+        table.writerows([*map(shown, row.values()), machine()] for row in rows)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else 100, sys.argv[2:] or ["writing", "clip"])
+    if sys.argv[1:]:
+        main(int(sys.argv[1]), sys.argv[2:] or ["writing", "clip"])
+    else:
+        write(main(100, ["writing", "clip"]))

@@ -13,10 +13,8 @@ import pandas
 from scipy import stats
 
 from biaslib import inference, models
-from biaslib.audit import LISTS
-from biaslib.audit._compare import differences
-from biaslib.audit._nulls import standardised
-from biaslib.audit._parts import listed_captions, word_sides
+from biaslib.audit import LISTS, differences, listed_captions, word_sides
+from biaslib.audit.nulls import standardised
 from tools.levels import row
 
 PEOPLE, RUNS, DIMENSIONS = 60, 400, 48

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from biaslib import inference
-from biaslib.audit._nulls import balanced_preference, contrast, portrait_contrast, standardised
+from biaslib.audit.nulls import balanced_preference, contrast, portrait_contrast, standardised
 from biaslib.metrics import caption_association
 from biaslib.studies.study3_clip_audit import welch_p_values
 from tools.levels import levels

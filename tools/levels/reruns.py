@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 from biaslib import reproduction
-from biaslib.reproduction._run_tables import ninety
+from biaslib.reproduction import ninety
 from biaslib.studies import study1_grounded as study
 from companion import _decidable as decidable
 from tools import decision_rule as simulation

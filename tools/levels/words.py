@@ -3,7 +3,7 @@
 import numpy as np
 
 from biaslib import inference
-from biaslib.audit._nulls import contrast, portrait_contrast, standardised
+from biaslib.audit.nulls import contrast, portrait_contrast, standardised
 from tools.levels import coverage
 
 RESAMPLES = 400

@@ -2,23 +2,17 @@
 
 import contextlib
 import datetime
-import functools
 import os
 import platform
-import shutil
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import torch
 import transformers
 
 import biaslib
-from tools.benchmarks.gpu._schedule import SkippedError, Step
-from tools.benchmarks.loops import seconds
 
 PRECISIONS = ("bfloat16", "float32", "tf32", "float16")
 """In order of worth."""
@@ -52,37 +46,22 @@ def precisions(device: str, capability: tuple[int, int] | None = None) -> tuple[
     return ("float32", "float16")
 
 
-def machine(device: str, commit: str | None) -> dict[str, Any]:
+def machine(device: str, commit: str) -> dict[str, Any]:
     """Return what a reader has to know of the machine."""
-    name = torch.cuda.get_device_name(device) if on_cuda(device) else f"CPU {platform.machine()}"
     record = {
         "measure": "machine",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "device": device,
-        "name": name,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
+        "name": f"CPU {platform.machine()}",
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "transformers": transformers.__version__,
-        "numpy": np.__version__,
         "biaslib": biaslib.__version__,
-        "commit": commit or _answer("git", "rev-parse", "HEAD"),
+        "commit": commit,
     }
     if on_cuda(device):
-        record["memory_gb"] = round(torch.cuda.get_device_properties(device).total_memory / 1e9, 1)
-        asked = "--query-gpu=driver_version,clocks.sm,clocks.max.sm,power.limit"
-        record["driver, clock, highest clock, watts"] = _answer(
-            "nvidia-smi", asked, "--format=csv,noheader"
-        )
+        record["name"] = torch.cuda.get_device_name(device)
     return record
-
-
-def _answer(*command: str) -> str | None:
-    if shutil.which(command[0]) is None:
-        return None
-    run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent)
-    return run.stdout.strip() or None
 
 
 @contextlib.contextmanager
@@ -115,23 +94,28 @@ def products_in(precision: str) -> Iterator[None]:
             each.fp32_precision = kept
 
 
-def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:
-    """Return the steps that measure ceilings, which are kept by precision in TFLOP/s."""
-
-    def kept(precision: str) -> Iterator[dict[str, Any]]:
-        for record in product(size, device, precision):
-            ceilings[precision] = record["tflop_a_second"]
-            yield record
-
-    products = [
-        Step("ceilings", "product", 1.5, functools.partial(kept, each), each)
-        for each in precisions(device)
-    ]
-    return [*products, Step("ceilings", "copies", 3, functools.partial(copies, size, device))]
+def seconds(function: Callable) -> float:
+    """Return the seconds of a call; a CUDA device has finished at either end."""
+    finish()
+    started = time.perf_counter()
+    function()
+    finish()
+    return time.perf_counter() - started
 
 
-def product(size: str, device: str, precision: str) -> Iterator[dict[str, Any]]:
-    """Yield the TFLOP/s of a product of two square matrices of random numbers."""
+def finish() -> None:
+    """Wait for what CUDA devices still have to do."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def product(
+    size: str, device: str, precision: str, ceilings: dict[str, float]
+) -> Iterator[dict[str, Any]]:
+    """Yield the TFLOP/s of a product of two square matrices of random numbers.
+
+    It is kept in ``ceilings``, by precision.
+    """
     side = 8192 if size == "full" else 256
     number = getattr(torch, precision) if precision in HALF else torch.float32
     left, right = (torch.randn(side, side, device=device, dtype=number) for _ in range(2))
@@ -144,8 +128,8 @@ def product(size: str, device: str, precision: str) -> Iterator[dict[str, Any]]:
     with products_in(precision):
         multiply()
         taken = seconds(multiply) / TIMES
-    found = 2 * side**3 / taken / 1e12
-    yield {"side": side, "tflop_a_second": round(found, 4)}
+    ceilings[precision] = 2 * side**3 / taken / 1e12
+    yield {"side": side, "tflop_a_second": round(ceilings[precision], 4)}
 
 
 def copies(size: str, device: str) -> Iterator[dict[str, Any]]:
@@ -155,14 +139,10 @@ def copies(size: str, device: str) -> Iterator[dict[str, Any]]:
         n_bytes = min(n_bytes, torch.cuda.mem_get_info(device)[0] // 4)
     there = torch.empty(n_bytes, dtype=torch.uint8, device=device)
     source = torch.ones_like(there)
-    there.copy_(source)
     within = seconds(lambda: [there.copy_(source) for _ in range(TIMES)]) / TIMES
     yield {"copy": "within the device", "gb_a_second": round(2 * n_bytes / within / 1e9, 2)}
-    if not on_cuda(device):
-        raise SkippedError(f"nothing is copied to {device}: it is the host")
-    part = there[: n_bytes // 4]
-    for kind, pinned in (("pinned host memory", True), ("pageable host memory", False)):
-        source = torch.ones(len(part), dtype=torch.uint8, pin_memory=pinned)
-        part.copy_(source)
-        taken = seconds(lambda source=source: part.copy_(source, non_blocking=True))
-        yield {"copy": f"from {kind}", "gb_a_second": round(len(part) / taken / 1e9, 2)}
+    if on_cuda(device):
+        part = there[: n_bytes // 4]
+        source = torch.ones(len(part), dtype=torch.uint8, pin_memory=True)
+        taken = seconds(lambda: part.copy_(source, non_blocking=True))
+        yield {"copy": "from pinned host memory", "gb_a_second": round(len(part) / taken / 1e9, 2)}

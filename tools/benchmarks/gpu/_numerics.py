@@ -1,88 +1,76 @@
 """How far each precision is from float64: planted models' outputs, and the papers' measures."""
 
 import contextlib
-import functools
 import importlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
-from tools.benchmarks.gpu._machine import calculating_in, precisions
-from tools.benchmarks.gpu._schedule import Step
+from biaslib import capabilities, models, runtime
+from biaslib.metrics import caption_association
+from biaslib.studies import study1_grounded as grounded
+from biaslib.studies import study2_masked as masked
+from biaslib.studies import study3_clip_audit as audit
+from biaslib.studies import study4_captions as selection
+from tools.benchmarks.gpu._machine import calculating_in, precisions, seconds
 
-FAMILIES = ("clip", "visualbert", "vl-bert", "vilt", "flava", "albef", "lxmert", "vilbert")
-FAMILIES += ("bert", "open-clip")
+FAMILIES = (
+    "clip",
+    "visualbert",
+    "vl-bert",
+    "vilt",
+    "flava",
+    "albef",
+    "lxmert",
+    "vilbert",
+    "bert",
+    "open-clip",
+)
 """Those with planted checkpoints, each under the name it is loaded by."""
 
-TOP = 100
-SIZES = {
-    "full": {"texts": 2, "entities": None, "per_agent": 2, "n_per_cell": 30, "words": None}
-    | {"n_per_category": 24},
-    "tiny": {"texts": 1, "entities": 2, "per_agent": 1, "n_per_cell": 12, "words": 20}
-    | {"n_per_category": 4},
+TOP, RESAMPLES = 100, 20
+SIZE = {
+    "texts": 2,
+    "entities": None,
+    "per_agent": 2,
+    "n_per_cell": 30,
+    "words": None,
+    "n_per_category": 24,
 }
 """Texts of a word in study 1; entities of study 2 and images of each; portraits of a cell and words
 of study 3; scenes of a category in study 4. None are all words, and all entities of a case study.
 """
 
 
-def steps(size: str, device: str, families: tuple[str, ...] = FAMILIES) -> list[Step]:
-    """Return a step for each family."""
-    return [
-        Step("numerics", name, 10, functools.partial(measured, name, size, device))
-        for name in families
-    ]
-
-
-def measured(name: str, size: str, device: str) -> Iterator[dict[str, Any]]:
+def measured(name: str, device: str, size: dict[str, Any] = SIZE) -> Iterator[dict[str, Any]]:
     """Yield a record for each study that a family takes part in, and precision."""
-    on_host = planted(name, "cpu")
-    there = on_host if device == "cpu" else planted(name, device)
-    for study, (needed, answers) in STUDIES.items():
-        if not needed() & on_host.capabilities:
+    on_host, there = planted(name, "cpu"), planted(name, device)
+    for number, (needed, answers) in STUDIES.items():
+        if not needed & on_host.capabilities:
             continue
-        ask = functools.partial(answers, size=SIZES[size])
-        reference, how = referred(ask, on_host)
+        with calculating_in("float32", "cpu"), passes_in_float64():
+            reference = answers(on_host, size)
         for precision in precisions(device):
             with calculating_in(precision, device):
-                found = differences(ask(there), reference)
-            yield {"study": study, "precision": precision, "reference": how} | found
+                found = differences(answers(there, size), reference)
+            yield {"study": number, "precision": precision} | found
 
 
 def planted(name: str, device: str) -> Any:
     """Return a planted model of the world of dose 3 and seed 0."""
-    from biaslib import models
-
     return models.load(name, profile="planted", dose=3, seed=0, device=device)
-
-
-def referred(ask: Callable[[Any], dict], model: Any) -> tuple[dict[str, np.ndarray], str]:
-    """Return what a model on the processor says in float64, or in float32 where that fails."""
-    with calculating_in("float32", "cpu"):
-        try:
-            with passes_in_float64():
-                return ask(model), "float64 on the CPU"
-        except Exception as error:  # Whatever float64 meets, float32 is known to run.
-            return ask(model), f"float32 on the CPU (float64: {str(error)[:80]})"
 
 
 @contextlib.contextmanager
 def passes_in_float64() -> Iterator[None]:
-    """Have the package's forward passes, where they are cast to half precision, run in float64.
-
-    Tensors of inference mode could not be viewed then; gradients are switched off instead.
-    """
+    """Have the package's forward passes, where they are cast to half precision, run in float64."""
     with contextlib.ExitStack() as settings:
-        settings.enter_context(torch.no_grad())
-        for name in ("__enter__", "__exit__"):
-            inside = mock.patch.object(torch.inference_mode, name, _nothing)
-            settings.enter_context(inside)
         for name in ("bert", "dual", "fusion", "text"):
             module = importlib.import_module(f"biaslib.models.{name}")
             cast = mock.patch.object(module, "autocast", side_effect=lambda _: InFloat64())
@@ -90,31 +78,27 @@ def passes_in_float64() -> Iterator[None]:
         yield
 
 
-def _nothing(*_: Any) -> None:
-    """Enter and leave without a change."""
-
-
-class InFloat64(TorchDispatchMode):
-    """Calls every operation with float64 where it was to be called with float32.
+class InFloat64(TorchFunctionMode):
+    """Calls every function of torch with float64 where it was to be called with float32.
 
     Examples
     --------
     >>> layer = torch.nn.Linear(1, 1)
-    >>> with torch.no_grad(), InFloat64():
+    >>> with InFloat64():
     ...     layer(torch.ones(1, 1)).dtype
     torch.float64
     """
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        """Call an operation."""
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call a function."""
         args, kwargs = tree_map(_double, (args, kwargs or {}))
         return tree_map(_double, function(*args, **kwargs))
 
 
-def _double(each: Any) -> Any:
-    if isinstance(each, torch.Tensor) and each.dtype == torch.float32:
-        return each.double()
-    return torch.float64 if each is torch.float32 else each
+def _double(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dtype == torch.float32:
+        return value.double()
+    return torch.float64 if value is torch.float32 else value
 
 
 def differences(
@@ -151,23 +135,20 @@ def differences(
 @contextlib.contextmanager
 def empty_store() -> Iterator[Any]:
     """Give a store in which nothing is, and which is forgotten."""
-    from biaslib import runtime
-
     with tempfile.TemporaryDirectory() as folder:
         yield runtime.Store(folder)
 
 
 def grounded_tests(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return study 1's embeddings of one test, and d and p of its three experiments."""
-    from biaslib.capabilities import EMBED_WITH_IMAGES
-    from biaslib.studies import study1_grounded as study
-
     chosen = {"names": ["occupation-gender"], "levels": ("sentence",), "n_texts": size["texts"]}
-    given = study.inputs("planted", **chosen)
-    with_images = EMBED_WITH_IMAGES in model.capabilities
+    given = grounded.inputs("planted", **chosen)
+    with_images = capabilities.EMBED_WITH_IMAGES in model.capabilities
     with empty_store() as store:
-        (sets,) = study.embed(model, given["visualbert"], with_images=with_images, store=store)
-    scores = [study.score(sets, experiment, n_bootstrap=0) for experiment in study.EXPERIMENTS]
+        (sets,) = grounded.embed(model, given["visualbert"], with_images=with_images, store=store)
+    scores = [
+        grounded.score(sets, experiment, n_bootstrap=0) for experiment in grounded.EXPERIMENTS
+    ]
     found = {"outputs": np.concatenate(list(sets.embeddings.values()))}
     found["d"] = np.array([row["value"] for row in scores])
     return found | {"p": np.array([row.get("p_value", np.nan) for row in scores])}
@@ -175,32 +156,28 @@ def grounded_tests(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def masked_words(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return study 2's log-probabilities, the masked log-ratios S and B, and their signs."""
-    from biaslib.capabilities import FILL, FILL_WITH_IMAGES
-    from biaslib.studies import study2_masked as study
-
-    given = study.inputs("planted", per_agent=size["per_agent"])
+    given = masked.inputs("planted", per_agent=size["per_agent"])
     case_study = given.entities[given.entities["set"] == "case study"].reset_index(drop=True)
     entities = case_study[: size["entities"]]
-    images = given.images if FILL_WITH_IMAGES in model.capabilities else None
-    choices = study.Choices(no_image="text" if FILL in model.capabilities else "blank")
+    images = given.images if capabilities.FILL_WITH_IMAGES in model.capabilities else None
+    choices = masked.Choices(
+        no_image="text" if capabilities.FILL in model.capabilities else "blank"
+    )
     with empty_store() as store:
-        answers = study.masked_log_probs(model, entities, images, choices, store)
+        answers = masked.masked_log_probs(model, entities, images, choices, store)
     alone = answers[answers["image"] == ""]
-    values = study.scores(answers, alone, entities, n_resamples=0)["value"].to_numpy()
+    values = masked.scores(answers, alone, entities, n_resamples=0)["value"].to_numpy()
     signs = np.sign(values).astype(int)
     return {"outputs": answers["log_p"].to_numpy(), "s": values, "sign_of_s": signs}
 
 
 def retrieved(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return study 3's unit vectors, C-ASC by gender, and each word's nearest portraits."""
-    from biaslib.metrics import caption_association
-    from biaslib.studies import study3_clip_audit as study
-
-    given = study.inputs("planted", n_per_cell=size["n_per_cell"])
+    given = audit.inputs("planted", n_per_cell=size["n_per_cell"])
     captions = given.model_case(given.words["caption"][: size["words"]])
     with empty_store() as store:
-        images = study.embed_images(model, given.portraits, store)
-        texts = study.embed_texts(model, captions, store)
+        images = audit.embed_images(model, given.portraits, store)
+        texts = audit.embed_texts(model, captions, store)
     cosines = texts @ images.T
     nearest = np.zeros(cosines.shape, dtype=bool)
     np.put_along_axis(nearest, caption_association.top_k(cosines, TOP), True, axis=1)
@@ -210,33 +187,43 @@ def retrieved(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def chosen_captions(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return study 4's scores of captions, vlrs and vlbs in per cent, and the captions chosen."""
-    from biaslib.capabilities import MATCH
-    from biaslib.studies import study4_captions as study
-
-    given = study.inputs("planted", n_per_category=size["n_per_category"])
-    head = "matching" if MATCH in model.capabilities else "contrastive"
-    chosen = study.ModelHead(model.name, head, False, model.name, model.name)
-    scored = study.score_inputs(model, chosen, given)
-    table = study.selection_scores(study.Run(given, {head: scored}, None), n_resamples=0)
+    given = selection.inputs("planted", n_per_category=size["n_per_category"])
+    head = "matching" if capabilities.MATCH in model.capabilities else "contrastive"
+    chosen = selection.ModelHead(model.name, head, False, model.name, model.name)
+    scored = selection.score_inputs(model, chosen, given)
+    table = selection.selection_scores(selection.Run(given, {head: scored}, None), n_resamples=0)
     found = {"outputs": scored.original, "choice": scored.original.argmax(axis=1)}
     for name in ("vlrs", "vlbs"):
         found[name] = table.loc[table["statistic"] == name, "value"].to_numpy(float)
     return found
 
 
-def _capabilities(*names: str) -> Callable[[], set[str]]:
-    def found() -> set[str]:
-        from biaslib import capabilities
-
-        return {getattr(capabilities, name) for name in names}
-
-    return found
-
-
 STUDIES = {
-    "1": (_capabilities("EMBED", "EMBED_WITH_IMAGES"), grounded_tests),
-    "2": (_capabilities("FILL", "FILL_WITH_IMAGES"), masked_words),
-    "3": (_capabilities("ENCODE"), retrieved),
-    "4": (_capabilities("MATCH", "ENCODE"), chosen_captions),
+    "1": ({capabilities.EMBED, capabilities.EMBED_WITH_IMAGES}, grounded_tests),
+    "2": ({capabilities.FILL, capabilities.FILL_WITH_IMAGES}, masked_words),
+    "3": ({capabilities.ENCODE}, retrieved),
+    "4": ({capabilities.MATCH, capabilities.ENCODE}, chosen_captions),
 }
 """By study: one of these capabilities is needed, and what is asked."""
+
+
+def study(device: str, size: dict[str, Any] = SIZE) -> Iterator[dict[str, Any]]:
+    """Yield the seconds of study 3 on the device and again from its store, and on the processor.
+
+    ``largest_difference`` is that of any score between device and processor.
+    """
+    given = audit.inputs("planted", n_per_cell=size["n_per_cell"])
+    scores, record = {}, {}
+    for place in dict.fromkeys((device, "cpu")):
+        model = models.load(**given.model, device=place)
+        with calculating_in("float32", place), empty_store() as store:
+            for name in (place, f"{place}, stored"):
+
+                def scored(name=name, model=model, store=store) -> None:
+                    found = audit.audit(given, model=model, n_resamples=RESAMPLES, store=store)
+                    scores[name] = found.scores["value"].to_numpy(float)
+
+                record[f"{name}_s"] = round(seconds(scored), 2)
+    apart = [np.abs(values - scores["cpu"]) for values in scores.values()]
+    record["scores"] = len(scores["cpu"])
+    yield record | {"largest_difference": float(np.nanmax(apart))}

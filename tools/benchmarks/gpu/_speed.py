@@ -1,129 +1,144 @@
-"""Speed: a bare loop, the public call on pictures in memory, and the same on files."""
+"""Speed of networks of published sizes, and calls that meet a lack of memory."""
 
+import contextlib
 import dataclasses
 import functools
 import gc
-import resource
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from tools.benchmarks import loops
-from tools.benchmarks.gpu._machine import calculating_in, on_cuda, precisions
-from tools.benchmarks.gpu._networks import TASKS, parts_of
-from tools.benchmarks.gpu._schedule import Step
+from biaslib import models
+from tools.benchmarks import full_size, full_size_models
+from tools.benchmarks.gpu._machine import calculating_in, finish, on_cuda, seconds
 
-QUICK = 2.0
-"""A call of fewer seconds is timed a second time."""
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+}
+"""Of a network where the device is none of CUDA's."""
+
+SHARE = 0.5
+"""Of the memory that a call takes beside its model, what it is left with."""
 
 
-def steps(size: str, device: str, ceilings: dict[str, float]) -> list[Step]:
-    """Return the steps: all tasks in the two precisions of most worth, then in the others."""
-    counted: dict[str, int] = {}
-    found = [Step("speed", "load from disk", 8, lambda: load_from_disk(size, device))]
-    possible = precisions(device)
-    for group in (possible[:2], possible[2:]):
-        for name, task in TASKS.items():
-            found += [
-                Step(
-                    "speed",
-                    name,
-                    task.needs,
-                    functools.partial(measured, name, each, size, device, ceilings, counted),
-                    each,
-                )
-                for each in group
-                if task.half is None or each != "bfloat16"
-            ]
-    return found
+class Task(NamedTuple):
+    """What is measured: a model, the name of its forward pass, its public call, and of how much.
+
+    ``regions`` tells of texts with regions; other items are pictures of 224 by 224 pixels.
+    """
+
+    family: str
+    builder: Callable[..., full_size_models.Parts]
+    settings: dict[str, Any]
+    passes: str
+    public: Callable[[Any, Any], np.ndarray]
+    items: int
+    regions: bool = False
+
+
+def encoded(model: Any, images: Any) -> np.ndarray:
+    """Return vectors of pictures."""
+    return model.encode_image(images)
+
+
+def embedded(model: Any, images: Any) -> np.ndarray:
+    """Return vectors of texts with regions."""
+    return model.embed(full_size.texts(len(images)), images)
+
+
+def clip(builder: Callable, n: int) -> Task:
+    """Return the task of a dual encoder."""
+    small = {"text": SMALL, "vision": SMALL}
+    return Task("clip", builder, small, "encode_batch_of_images", encoded, n)
+
+
+TASKS = {
+    "ViT-H/14": clip(full_size_models.clip_h14, 512),
+    "VisualBERT": Task(
+        "visualbert", full_size_models.visualbert, SMALL, "outputs", embedded, 1024, regions=True
+    ),
+    "CLIP ViT-B/32": clip(full_size_models.clip, 2048),
+}
+"""In order of worth, with what makes each network small."""
+
+FEW = 6
+"""Items of a small network."""
+
+
+@functools.lru_cache(maxsize=1)
+def built(name: str, size: str, device: str) -> Any:
+    """Return a task's model, of random weights, loaded as a user loads it."""
+    gc.collect()
+    if on_cuda(device):
+        torch.cuda.empty_cache()
+    task = TASKS[name]
+    builder = full_size_models.clip if size == "tiny" and task.family == "clip" else task.builder
+    with tempfile.TemporaryDirectory() as folder:
+        builder(**(task.settings if size == "tiny" else {})).write(Path(folder))
+        return models.load(task.family, profile="paper", checkpoint=folder, device=device)
+
+
+def inputs(task: Task, size: str) -> Any:
+    """Return a task's pictures, or regions."""
+    n = task.items if size == "full" else FEW
+    if task.regions:
+        regions = full_size.regions(2048, n)
+        return dataclasses.replace(regions, features=regions.features.astype(np.float32))
+    return list(np.random.default_rng(0).integers(0, 256, (n, 224, 224, 3), dtype=np.uint8))
+
+
+@contextlib.contextmanager
+def timed(model: Any, name: str) -> Iterator[list[float]]:
+    """Give a list that gets the seconds of every forward pass, which the device has then ended."""
+    taken: list[float] = []
+    forward = getattr(model, name)
+
+    def timing(*args: Any, **kwargs: Any) -> Any:
+        finish()
+        started = time.perf_counter()
+        found = forward(*args, **kwargs)
+        finish()
+        taken.append(time.perf_counter() - started)
+        return found
+
+    with mock.patch.object(model, name, timing):
+        yield taken
 
 
 def measured(
-    name: str,
-    precision: str,
-    size: str,
-    device: str,
-    ceilings: dict[str, float],
-    counted: dict[str, int],
+    name: str, precision: str, size: str, device: str, ceilings: dict[str, float]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the record of a task in a precision.
-
-    ``ceilings`` are in TFLOP/s by precision; ``counted`` keeps the FLOP of a task's bare loop.
-    """
-    from biaslib.runtime.batches import autocast
-
-    asked, seconds_to_build = built(name, size, device)
-    n = TASKS[name].items[size]
+    """Yield the record of a task in a precision; ``ceilings`` are in TFLOP/s by precision."""
+    model, task = built(name, size, device), TASKS[name]
+    given = inputs(task, size)
+    n, public = len(given), functools.partial(task.public, model, given)
     with calculating_in(precision, device):
-        in_memory, files = inputs(name, size, asked.model)
-        peak = peak_gb(lambda: asked.public(in_memory), device)
-        context = functools.partial(autocast, device, TASKS[name].half)
-        public = functools.partial(asked.public, in_memory)
-        both = loops.loops(asked.owner, asked.name, public, asked.rows, context)
-        if name not in counted:
-            counted[name] = flop(both.bare)
-        bare = least(both.bare)
-        record = {"size": size, "items": n, "passes": both.passes}
-        record |= {"build_s": round(seconds_to_build, 2), "flop_an_item": counted[name] // n}
-        record |= {"bare_a_second": round(n / bare, 2)}
-        record |= {"memory_a_second": round(n / least(public), 2), "files_a_second": None}
-        if files is not None:
-            from_files = least(lambda: asked.public(files))
-            record["files_a_second"] = round(n / from_files, 2)
-    speed, ceiling = counted[name] / bare / 1e12, ceilings.get(precision)
-    record |= {"tflop_a_second": round(speed, 4), "peak_gb": round(peak, 3)}
+        operations = flop(public)
+        with timed(model, task.passes) as taken:
+            public()
+        record = {
+            "items": n,
+            "passes": len(taken),
+            "flop_an_item": operations // n,
+            "network_a_second": round(n / sum(taken), 2),
+            "public_a_second": round(n / min(seconds(public), seconds(public)), 2),
+        }
+    speed, ceiling = operations / sum(taken) / 1e12, ceilings.get(precision)
+    record["tflop_a_second"] = round(speed, 4)
     yield record | {"share_of_ceiling": round(speed / ceiling, 4) if ceiling else None}
-
-
-@functools.lru_cache(maxsize=1)
-def built(name: str, size: str, device: str) -> tuple[Any, float]:
-    """Return a task's model, built on the device, and the seconds that it took."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    made: list[Any] = []
-    taken = loops.seconds(lambda: made.append(TASKS[name].built(size, device)))
-    return made[0], taken
-
-
-def inputs(name: str, size: str, model: Any) -> tuple[Any, list[Path] | None]:
-    """Return a task's pictures in memory and as files, which are written once; or regions."""
-    n, pixels = TASKS[name].items[size], TASKS[name].pixels
-    if pixels is None:
-        regions = loops.regions(n, model.width)
-        return dataclasses.replace(regions, features=regions.features.astype(np.float32)), None
-    most = max(each.items[size] for each in TASKS.values() if each.pixels == pixels)
-    files = written(most, *pixels)[:n]
-    return decoded(tuple(files)), files
-
-
-@functools.cache
-def folder() -> tempfile.TemporaryDirectory:
-    """Return the folder of the pictures, which goes when the process ends."""
-    return tempfile.TemporaryDirectory()
-
-
-@functools.cache
-def written(n: int, height: int, width: int) -> list[Path]:
-    """Return the files of n pictures."""
-    place = Path(folder().name) / f"{n}-{height}-{width}"
-    place.mkdir()
-    return loops.files(place, n, height, width)
-
-
-@functools.lru_cache(maxsize=1)
-def decoded(files: tuple[Path, ...]) -> list[np.ndarray]:
-    """Return pictures of files, uint8 (height, width, 3) each."""
-    from biaslib.pictures.images import open_image
-
-    return [np.asarray(open_image(path)) for path in files]
 
 
 def flop(function: Callable[[], Any]) -> int:
@@ -141,35 +156,55 @@ def flop(function: Callable[[], Any]) -> int:
     return counter.get_total_flops()
 
 
-def least(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds of a call, of the quicker of two where it is quick."""
-    first = loops.seconds(function, clock)
-    return first if first > QUICK else min(first, loops.seconds(function, clock))
+# Memory
 
 
-def peak_gb(function: Callable[[], Any], device: str) -> float:
-    """Return the most memory taken until a call has ended: of the card, or of the process."""
+def out_of_memory(name: str, size: str, device: str) -> Iterator[dict[str, Any]]:
+    """Yield whether a call that meets a lack of memory says what it says with enough."""
+    model, task = built(name, size, device), TASKS[name]
+    given = inputs(task, size)
+    with calculating_in("float32", device):
+        expected = task.public(model, given)
+        with (
+            short_of_memory(model, task, given, device) as limit,
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            found = task.public(model, given)
+    apart = float(np.abs(found - expected).max() / np.abs(expected).max())
+    notes = [str(each.message) for each in caught if "did not fit in memory" in str(each.message)]
+    yield {"limit": limit, "notes": notes, "largest_difference": apart, "same": apart < 1e-5}
+
+
+@contextlib.contextmanager
+def short_of_memory(model: Any, task: Task, given: Any, device: str) -> Iterator[str]:
+    """Give a call on a card half of the memory that it takes; elsewhere, refuse many rows."""
     if not on_cuda(device):
-        function()
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    torch.cuda.reset_peak_memory_stats()
-    function()
-    return torch.cuda.max_memory_allocated() / 1e9
+        rows = len(given) // 2
+        with mock.patch.object(model, task.passes, refusing(getattr(model, task.passes), rows)):
+            yield f"{rows} rows"
+        return
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    task.public(model, given)
+    taken = torch.cuda.memory_reserved() - before
+    torch.cuda.empty_cache()
+    limit = torch.cuda.memory_reserved() + SHARE * taken
+    whole = torch.cuda.get_device_properties(device).total_memory
+    torch.cuda.set_per_process_memory_fraction(limit / whole)
+    try:
+        yield f"{limit / 1e9:.2f} GB"
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
 
 
-def load_from_disk(size: str, device: str) -> Iterator[dict[str, Any]]:
-    """Yield the seconds in which VisualBERT is loaded from a folder, its checks included."""
-    from biaslib import models
+def refusing(forward: Callable, rows: int) -> Callable:
+    """Return a forward pass that finds no memory for more rows than that."""
 
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        parts_of("visualbert", size).write(place)
-        n_bytes = sum(path.stat().st_size for path in place.rglob("*"))
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        tensors = [each for each in tree_leaves((args, kwargs)) if torch.is_tensor(each)]
+        if len(tensors[0]) > rows:
+            raise torch.OutOfMemoryError(f"out of memory: more than {rows} rows")
+        return forward(*args, **kwargs)
 
-        def load() -> None:
-            models.load("visualbert", profile="paper", checkpoint=place, device=device)
-
-        yield {
-            "gb": round(n_bytes / 1e9, 3),
-            "load_s": round(loops.seconds(load), 2),
-        }
+    return refuse

@@ -1,16 +1,18 @@
-"""Pictures, tables and panel of the chapter about the planted world."""
+"""The planted world: pictures, tables and panel, the held-out test, and what each measure finds."""
 
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import pandas
 
 import plantedworld
-from biaslib.display import interval_texts, marked, subplots
+from biaslib.display import dots, interval_texts, marked, signed, subplots
 from companion._check import Check, judge_function
 from companion._drawing import Drawing
 from companion._explorer import Panel
+from plantedworld.studies import held_out
 from plantedworld.studies import measures as study
 
 MODELS = {
@@ -18,6 +20,10 @@ MODELS = {
     "bert": "tiny-BERT",
     "clip": "tiny-CLIP",
     "count": "count of the corpus",
+    "vl_bert": "tiny-VL-BERT",
+    "visualbert": "tiny-VisualBERT",
+    "vilbert": "tiny-ViLBERT",
+    "lxmert": "tiny-LXMERT",
 }
 STYLES = {
     "": "no picture",
@@ -137,9 +143,9 @@ def bound_table(zero: pandas.DataFrame, floor: pandas.DataFrame) -> pandas.DataF
     """
     floors = floor.groupby(["measure", "model"])["floor"].mean().rename("noise floor")
     table = zero.join(floors, on=["measure", "model"])
-    named = {"measure": table["measure"].map(study.MEASURES), "model": table["model"].map(MODELS)}
-    ends = interval_texts(table, 3)
-    table = table.assign(**named, **{"90% interval": ends})
+    table["measure"] = table["measure"].map(study.MEASURES)
+    table["model"] = table["model"].map(MODELS)
+    table["90% interval"] = interval_texts(table, 3)
     return table[["measure", "model", "statistic", "mean", "90% interval", "within", "noise floor"]]
 
 
@@ -235,6 +241,212 @@ def _drawing(scores: pandas.DataFrame, measure: str, dose: float) -> Drawing:
         note="planted world",
         height=400,
     )
+
+
+# The held-out test
+
+
+def row_names(targets: pandas.DataFrame) -> pandas.Series:
+    """Return what tables call the measures of targets on their models."""
+    return targets["measure"] + ", " + targets["model"].map(MODELS)
+
+
+def bounds(targets: pandas.DataFrame) -> list[str]:
+    """Return the bounds of targets as texts."""
+    return [
+        f"{least:g} or more" if np.isinf(most) else f"{least:g} to {most:g}"
+        for least, most in zip(targets["least"], targets["most"], strict=True)
+    ]
+
+
+def held_out_figure(targets: pandas.DataFrame, dose: float = 3):
+    """Draw what was found of order and of size, and where the whole interval has to lie.
+
+    Parameters
+    ----------
+    targets
+        The *verdicts* of :func:`plantedworld.studies.held_out.results`.
+    dose
+        Of its rows.
+    """
+    titles = {"rank within signs": "Order within words of one sign", "slope": "Size (slope)"}
+    drawn = targets[targets["dose"] == dose].assign(value=lambda rows: rows["mean"])
+    sizes = [(drawn["statistic"] == name).sum() for name in titles]
+    figure, panels = subplots(2, 1, height=6.4, width=NARROW, height_ratios=sizes)
+    for axes, (statistic, title) in zip(panels, titles.items(), strict=True):
+        rows = drawn[drawn["statistic"] == statistic]
+        at, right = np.arange(len(rows)), rows["most"].where(np.isfinite(rows["most"]), 1.0)
+        axes.barh(at, right - rows["least"], left=rows["least"], color="C2", alpha=0.3)
+        dots(axes, at, rows, "C0", filled=rows["reached"])
+        name_rows(axes, at, row_names(rows))
+        axes.set(xlim=(0, None))
+        axes.set_title(title, fontsize=10, loc="left")
+    return marked(figure)
+
+
+def held_out_table(targets: pandas.DataFrame, rises: pandas.DataFrame) -> pandas.DataFrame:
+    """Return what was asked and found, doses side by side: one row a statistic.
+
+    Parameters
+    ----------
+    targets
+        The *verdicts* of :func:`plantedworld.studies.held_out.results`.
+    rises
+        The *rises* of :func:`plantedworld.studies.held_out.results`.
+    """
+    rises = rises.assign(
+        measure="vlbs, tiny-" + rises["model"],
+        statistic="rise less that of errors, points",
+        dose=3.0,
+        asked="more than 0",
+    )
+    targets = targets.assign(measure=row_names(targets), asked=bounds(targets))
+    table = pandas.concat([targets, rises])
+    table["dose"] = table["dose"].map("dose {:g}".format)
+    table["cell"] = [
+        f"{signed(row.mean)} ({ends}), asked {row.asked}: {'yes' if row.reached else 'no'}"
+        for row, ends in zip(table.itertuples(), interval_texts(table), strict=True)
+    ]
+    keys = ["measure", "statistic"]
+    wide = table.pivot(index=keys, columns="dose", values="cell").fillna("not asked")
+    worlds = table.groupby(keys)["n"].min().rename("worlds")
+    return wide.join(worlds).reindex(table[keys].drop_duplicates()).reset_index()
+
+
+def of_study(number: str) -> pandas.DataFrame:
+    """Return what the held-out test found of the measures of one study, at dose 3.
+
+    Examples
+    --------
+    >>> of_study("3")["measure"].unique().tolist()
+    ['difference, tiny-CLIP', 'C-ASC, tiny-CLIP', 'top k, tiny-CLIP']
+    """
+    results = held_out.results()
+    table = held_out_table(results["verdicts"], results["rises"])
+    kept = table["measure"].str.partition(", tiny-")[0].isin(OF_STUDY[number])
+    return table.loc[kept, ["measure", "statistic", "dose 3", "worlds"]].reset_index(drop=True)
+
+
+# Checked results: what the planted world says of each measure
+
+CHECKED = Path(plantedworld.__file__).parent / "data" / "measure_verdicts.csv"
+
+OF_STUDY = {
+    "1": ("d, word", "d, sentence", "d, contextual"),
+    "2": ("B(E)", "S_PT", "S_L", "S_V"),
+    "3": ("difference", "C-ASC", "top k"),
+    "4": ("vlbs",),
+}
+"""What the held-out test calls the measures of each study."""
+
+CALLED = dict.fromkeys(OF_STUDY["1"], "d, Experiment 1") | {
+    "difference": "scaled difference",
+    "top k": "retrieval, top k",
+}
+"""What printed numbers call them."""
+
+TITLES = {
+    "planted_world": "A world with a known answer",
+    "planted_study1_grounded": "Study 1 in the planted world",
+}
+"""Headings of the pages that show the results."""
+
+QUESTIONS = {
+    "signs": "sign",
+    "rank within signs": "order within words of one sign",
+    "partial rank": "order beyond what the same model says without a picture",
+    "slope": "size (slope)",
+}
+"""What each statistic of the held-out test asks of a measure."""
+
+
+def measures() -> pandas.DataFrame:
+    """Return what the planted world says of each measure: one row a measure.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *measure* and the *study* that uses it; *what it finds*, of which *scope*; *page*, where it
+        is shown, with numbers. First those of the held-out test, at dose 3: which of their targets
+        were reached and which were missed.
+
+    Examples
+    --------
+    >>> measures().set_index("measure").loc["C-ASC", "what it finds"]
+    'Missed: order within words of one sign.'
+    """
+    targets = held_out.results()["verdicts"].query("dose == 3")
+    rows = []
+    for number, names in OF_STUDY.items():
+        own = targets[targets["measure"].isin(names)]
+        for measure, part in own.groupby(own["measure"].replace(CALLED), sort=False):
+            models = ", ".join(part["model"].map(MODELS).unique())
+            rows.append((measure, number, _outcomes(part), models, TITLES["planted_world"]))
+    others = pandas.read_csv(CHECKED, dtype=str)
+    others["page"] = others["page"].map(TITLES)
+    return pandas.concat([pandas.DataFrame(rows, columns=others.columns), others])
+
+
+def _outcomes(targets: pandas.DataFrame) -> str:
+    """Return which targets of a measure were reached, and which not, with models if they differ."""
+    level = targets["measure"].str.partition(", ")[2]
+    question = _questions(targets)
+    question = question.where(level == "", question + ", " + level)
+    models, sentences = targets["model"].map(MODELS), []
+    for reached, word in ((True, "Reached"), (False, "Missed")):
+        parts = []
+        for name, of_models in models[targets["reached"] == reached].groupby(question, sort=False):
+            some = len(of_models) < (question == name).sum()
+            parts.append(f"{name} ({', '.join(of_models)})" if some else name)
+        sentences += [f"{word}: {'; '.join(parts)}."] if parts else []
+    return " ".join(sentences)
+
+
+def _questions(targets: pandas.DataFrame) -> pandas.Series:
+    """Return what each target asks of its measure."""
+    # S_PT has no picture: the text-only model takes its place.
+    blind = (targets["measure"] == "S_PT") & (targets["statistic"] == "partial rank")
+    asked = targets["statistic"].map(QUESTIONS)
+    return asked.mask(blind, "order beyond what the text-only model says")
+
+
+def questions() -> pandas.DataFrame:
+    """Return what the held-out test asked of each measure, with its answers and baselines.
+
+    Returns
+    -------
+    pandas.DataFrame
+        *measure*, *model*, *dose*; *question*, of ``QUESTIONS``; *verdict*, yes or no; *mean* over
+        *worlds* with its *95% interval*; what was *asked*; *best wrong score*, the kind of stand-in
+        that comes highest, or nearest to the middle of two bounds, and *its mean*.
+    """
+    results, keys = held_out.results(), ["measure", "model", "dose", "statistic"]
+    targets = results["verdicts"]
+    wrong = results["stand_ins"].merge(targets[[*keys, "least", "most"]], on=keys)
+    middle = (wrong["least"] + wrong["most"]) / 2
+    wrong["away"] = (wrong["mean"] - middle).abs().mask(np.isinf(middle), -wrong["mean"])
+    nearest = wrong.sort_values("away").drop_duplicates(keys)[[*keys, "scores", "mean"]]
+    table = targets.merge(nearest, on=keys, how="left", suffixes=("", " of wrong"))
+    shares = table["statistic"] == "signs"  # an interval of Student can reach beyond 1
+    table["high"] = table["high"].mask(shares, table["high"].clip(upper=1))
+    return pandas.DataFrame(
+        {
+            "measure": table["measure"],
+            "model": table["model"].map(MODELS),
+            "dose": table["dose"],
+            "question": _questions(table),
+            "verdict": table["reached"].map({True: "yes", False: "no"}),
+            "mean": table["mean"],
+            "95% interval": interval_texts(table),
+            "worlds": table["n"],
+            "asked": bounds(table),
+            "best wrong score": table["scores"].fillna("none asked"),
+            "its mean": table["mean of wrong"],
+        }
+    )
+
+
+# Exercises
 
 
 def check_within(answer) -> Check:

@@ -4,11 +4,10 @@ import numpy as np
 import pandas
 import pytest
 from scipy import stats
-from support.panels import assert_shows, choose, opened
 
 import plantedworld
 from biaslib import models, stimuli
-from companion import planted_measures as plots
+from companion import planted_world as plots
 from plantedworld.models.perfect import PerfectModel
 from plantedworld.studies import measures as study
 from plantedworld.studies.recorded import recorded
@@ -93,12 +92,6 @@ def test_masked_sentences_take_their_word_and_name_the_person():
     for row in table.itertuples():
         readings = plantedworld.read(row.masked.format(agent="woman").replace("[MASK]", row.word))
         assert (row.word, "woman") in {(each.content, each.agent) for each in readings}
-
-
-def test_the_pairs_of_which_one_is_left_out_have_words():
-    table = study.words().dropna(subset="pair")
-    assert set(table["pair"]) == set(plantedworld.controls())
-    assert table.groupby("pair").size().min() >= 8
 
 
 # The measures
@@ -254,25 +247,6 @@ def test_a_count_has_noise_and_no_bias_at_dose_0(summary):
 # Pictures and panel
 
 
-def test_the_table_of_models_without_bias_says_bound_and_floor(scores):
-    chosen = study.of_words(scores, "roles and objects")
-    zero, floor = study.dose_zero(chosen), study.noise_floor(chosen)
-    table = plots.bound_table(zero, floor)
-    table = table.set_index(["measure", "model", "statistic"]).sort_index()
-    row = table.loc[(study.MEASURES["logit"], "count of the corpus", "slope")]
-    found = zero.query("measure == 'logit' and model == 'count' and statistic == 'slope'").iloc[0]
-    assert (row["mean"], row["within"]) == (found["mean"], found["within"])
-    floors = floor.query("measure == 'logit' and model == 'count'")["floor"]
-    assert row["noise floor"] == pytest.approx(floors.mean())
-    assert table.loc[study.MEASURES["c_asc"], "within"].isna().all()
-    summary = study.summarise(chosen)
-    exact = plots.recovery_table(summary, list(study.MEASURES), ["oracle"])
-    exact = exact.set_index(["measure", "dose"]).sort_index()
-    unplanted = exact.loc[(study.MEASURES["c_asc"], 0)]
-    assert unplanted[["slope", "sign right", "seeds"]].isna().all()
-    assert unplanted["95% interval of the slope"] == "–"
-
-
 def test_drawn_counts_are_those_of_captions_that_are_written():
     """Chi-square, against captions drawn one by one; *mother* goes with one gender alone."""
     world, n = plantedworld.world(3, 0), 40_000
@@ -293,45 +267,6 @@ def test_drawn_counts_are_those_of_captions_that_are_written():
 def test_only_harmless_words_are_written_into_pictures():
     entities = set(stimuli.entities()["entity"])
     assert set(plots.planted_words(1, 0)["word"]) <= {*plantedworld.PICTURED_ROLES, *entities}
-
-
-@pytest.fixture(scope="module")
-def panel(scores):
-    return plots.panel(scores)
-
-
-def marks_of(panel, *chosen):
-    """Return the marks that have names, by their first word."""
-    (drawing,) = panel.drawings(*chosen)
-    marks = drawing.as_dict()["marks"]
-    return {mark["label"].partition(":")[0]: mark for mark in marks}
-
-
-@pytest.mark.parametrize(("measure", "dose"), [("logit", 3), ("c_asc", 3), ("c_asc", 0)])
-def test_the_panel_carries_the_scores_that_are_defined(panel, scores, measure, dose):
-    marks = marks_of(panel, study.MEASURES[measure], dose)
-    rows = study.of_words(scores, "roles and objects").dropna(subset="value")
-    rows = rows.query("measure == @measure and seed == 0 and dose == @dose and style == 'twemoji'")
-    for name, model in (("perfect model", "oracle"), ("tiny-CLIP", "clip")):
-        wanted = rows[rows["model"] == model]
-        assert len(wanted) > (200 if dose else 100)
-        np.testing.assert_allclose(marks[name]["x"], wanted["truth"], atol=0.0051)
-        np.testing.assert_allclose(marks[name]["y"], wanted["value"], atol=0.0051)
-    assert ("score equal to the truth" in marks) == (measure == "logit")
-
-
-@pytest.mark.site
-def test_the_dose_moves_the_dots_without_a_kernel(panel, browser, tmp_path):
-    places = []
-    with opened(panel, browser, tmp_path) as page:
-        for dose in study.DOSES:
-            chosen = study.MEASURES["logit"], dose
-            choose(page, panel, *chosen)
-            assert_shows(page, panel, *chosen)
-            dots = page.locator(".explorer-plot .explorer-dots.explorer-group-2")
-            places.append(dots.first.get_attribute("transform"))
-            assert "planted world" in page.locator(".explorer-plot").text_content()
-    assert len(set(places)) == len(study.DOSES)
 
 
 def test_harder_worlds_do_to_a_perfect_model_what_the_chapter_says():

@@ -1,23 +1,24 @@
 """The held-out test: measures judged in worlds that nobody tuned on, by rules that were set before.
 
 ``plantedworld/PROTOCOL.md`` says what was trained, scored and asked, when a target counts as
-reached, and which commits hold the code that did it. What came of it lies in ``data/trial``.
+reached, and which commits hold the code that did it. What came of it lies in ``data/held_out``.
 """
 
 from pathlib import Path
 
 import pandas
 
+import plantedworld
 from biaslib.runtime import note_files
 
-__all__ = ["judged", "models", "recoveries"]
+__all__ = ["models", "results"]
 
-DATA = Path(__file__).parent / "data" / "trial"
+DATA = Path(plantedworld.__file__).parent / "data" / "held_out"
 QUESTIONS = ("verdicts", "without_bias", "rises", "attacks", "stand_ins", "nulls")
 
 
-def judged() -> dict[str, pandas.DataFrame]:
-    """Return what was judged, a table a question.
+def results() -> dict[str, pandas.DataFrame]:
+    """Return what the test found, a table a question.
 
     Returns
     -------
@@ -46,27 +47,3 @@ def models() -> pandas.DataFrame:
     """
     note_files(DATA / "*")
     return pandas.read_csv(DATA / "models.csv", converters={"start": str})
-
-
-def recoveries(verdicts: pandas.DataFrame) -> pandas.DataFrame:
-    """Return which measures recover what is planted: those that reach all of their targets.
-
-    Parameters
-    ----------
-    verdicts
-        Of :func:`judged`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        *measure*, *model*; how many *targets* there are and how many are *reached*;
-        *recovers*, whether all are.
-
-    Examples
-    --------
-    >>> int(recoveries(judged()["verdicts"])["recovers"].sum())
-    5
-    """
-    each = verdicts.groupby(["measure", "model"], sort=False)["reached"]
-    table = each.agg(targets="size", reached="sum").reset_index()
-    return table.assign(recovers=table["targets"] == table["reached"])

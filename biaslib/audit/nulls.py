@@ -13,7 +13,6 @@ import pandas
 from numpy.typing import ArrayLike
 
 from biaslib import inference
-from biaslib.inference._permutation import RESAMPLES as DRAWN_SIGNS
 from biaslib.studies import study1_grounded as grounded
 
 __all__ = [
@@ -31,6 +30,9 @@ __all__ = [
 
 RESAMPLES = 200
 """Of the intervals; each study's chapter uses more."""
+
+DRAWN_SIGNS = 100_000
+"""Patterns of signs where they are drawn (:func:`biaslib.inference.sign_flip_test`)."""
 
 DRAWS = 100
 """Random attribute sets for each question of an audit: so many that of m questions a test that none
