@@ -163,7 +163,7 @@ def test_modules_data_beside_them_and_checkpoints_are_listed_and_nothing_else():
         "assert not missing, missing",
     )
     assert {"biaslib/models/text.py", "biaslib/stimuli/data", "plantedworld/data"} <= used
-    checkpoints = {name for name in used if "/checkpoints/" in name}
+    checkpoints = {name for name in used if name.startswith("plantedworld/checkpoints/")}
     assert checkpoints == {
         "plantedworld/checkpoints/bert-dose1-seed2",
         "plantedworld/checkpoints/vilt-dose3-seed0",
