@@ -263,6 +263,8 @@ def test_materials_are_quiet_private_and_accessible(name, mode, visit):
     assert seen.errors == []
     assert axe_violations(page) == []
     assert page.locator("mjx-merror").count() == 0
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_a_quiz_counts_and_gives_reasons_without_a_kernel(visit):
@@ -616,20 +618,6 @@ def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(si
     assert "3 models remain (not: tiny-VisualBERT, tiny-LXMERT, tiny-CLIP)" in text
 
 
-def test_selected_images_have_vlss_above_0_more_often_and_lmss_less(site):
-    table = shown("notebooks/planted_study4_captions", "models without bias (planted world, tiny")
-    shares = intervals(table["% above 0 (95% interval)"])["value"].astype(float)
-    wide = table.assign(share=shares).pivot(index=["model", "score"], columns="images")["share"]
-    more = wide["the paper's subset"] > wide["all anti-stereotypical"]
-    assert more.groupby("score").agg(["sum", "size"]).to_numpy().tolist() == [[2, 8], [7, 8]]
-
-
-def test_a_perfect_model_prefers_the_stereotype_less_by_cosine(site):
-    table = shown("notebooks/planted_study4_captions", "How far a perfect model prefers")
-    nats = table.set_index("head")["preference"].astype(float)
-    assert 0 < nats["contrastive"] < nats["matching"] / 3
-
-
 def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders_alone(site):
     table = shown("notebooks/planted_study4_captions", "mean lmss and vlss by place of planting")
     found = intervals(table["mean (95% interval)"]).astype(float)
@@ -822,14 +810,6 @@ def test_without_bias_the_paper_s_test_is_significant_in_one_in_four_and_oftener
     rows = table[own & (table["level"] == "word")].set_index("experiment")["%"].astype(float)
     assert rows["1"] == pytest.approx(25, abs=5)
     assert rows["2"] > rows["1"] + 5
-
-
-def test_both_nulls_find_the_planted_bias_in_nearly_all_tests(site):
-    table = shown("notebooks/planted_study1_grounded", "significant at 5% against each null")
-    cells = table.filter(like="null").stack().loc[lambda each: each != "not run"]
-    found = cells.str.extract(r"^(\d+) of (\d+)$").astype(int)
-    assert len(found) == 8
-    assert (found[0] >= 0.9 * found[1]).all()
 
 
 def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_would(site):
