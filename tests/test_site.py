@@ -29,7 +29,7 @@ from support.letters import smallest_letters
 from biaslib import audit, runtime
 from biaslib.studies.study4_captions import MODEL_HEADS
 from companion import text_encoders as plots
-from plantedworld.studies import held_out, measures
+from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
 
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
@@ -634,24 +634,6 @@ def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders
     ]
     assert named == ["perfect model, genders independent"]
     assert len(whole) == 9
-
-
-def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
-    found = shown("notebooks/planted_world", "every target of the held-out test")
-    judged = held_out.results()["verdicts"]
-    rises = found["statistic"].str.startswith("rise")
-    cells, risen = (shown_cells(found[kept]) for kept in (~rises, rises))
-    assert (len(risen), (risen[2] == "yes").sum()) == (6, 5)
-    assert sorted(risen[0].astype(float)) == sorted(held_out.results()["rises"]["mean"].round(2))
-    assert len(cells) == len(judged) == 32
-    assert (cells[2] == "yes").sum() == judged["reached"].sum() == 10
-    assert sorted(cells[0].astype(float)) == sorted(judged["mean"].round(2))
-
-
-def shown_cells(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return mean, interval and verdict of every cell in which something was asked."""
-    cells = pandas.concat([found["dose 1"], found["dose 3"]])
-    return cells[cells != "not asked"].str.extract(r"^(\S+) \((.*)\), asked .*: (yes|no)$")
 
 
 def test_of_shipped_models_clip_alone_misses_a_size_and_on_new_looks_alone(site):
