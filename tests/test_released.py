@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from support import rehearsal_grounded, small_models
+from support import small_models
 
 from biaslib import models, runtime
 from biaslib.capabilities import CapabilityError
@@ -21,10 +21,9 @@ from biaslib.models import lxmert, vilbert, visualbert, vl_bert
 from biaslib.models import study1_as_released as released
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
-from biaslib.pictures import region_files
 from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import study1_grounded as study
-from companion import study1_released as as_released
+from companion import study1_grounded as chapter
 from plantedworld.inputs import study1_grounded as planted
 
 FOLDER = Path(__file__).parent / "golden" / "ross_released"
@@ -219,7 +218,7 @@ def embedded():
 @pytest.mark.parametrize(("experiment", "key"), [(1, "union"), (2, "targ_specific")])
 def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, key):
     effect, p = arrays("outputs")[f"statistics/{key}"]
-    (row,) = as_released.score([(embedded(), experiment)])
+    (row,) = chapter.score_as_released([(embedded(), experiment)])
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     # Their 20,000 samples and our 100,000: within three standard errors of theirs.
     assert abs(row["p_value_paper"] - p) < 3 * np.sqrt(p / 20_000)
@@ -231,7 +230,7 @@ def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, ke
 
 def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
     x, p_x, y, p_y = arrays("outputs")["statistics/intra_targ"]
-    rows = as_released.score([(embedded(), 3)])
+    rows = chapter.score_as_released([(embedded(), 3)])
     assert [row["statistic"] for row in rows] == ["effect size of X", "effect size of Y"]
     assert [row["value"] for row in rows] == pytest.approx([x, y], abs=1e-5)
     assert [row["p_value_paper"] for row in rows] == [p_x, p_y] == [1, 1]
@@ -242,7 +241,7 @@ def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
 def test_the_longer_target_set_is_cut_for_the_p_value_alone():
     sets = embedded()
     shorter = {**sets.embeddings, "X": sets.embeddings["X"][:24]}
-    (row,) = as_released.score([(dataclasses.replace(sets, embeddings=shorter), 1)])
+    (row,) = chapter.score_as_released([(dataclasses.replace(sets, embeddings=shorter), 1)])
     effect, p = arrays("outputs")["statistics/union, 24 of X"]
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     assert abs(row["p_value_paper"] - p) < 3 * np.sqrt(p / 20_000)
@@ -251,7 +250,7 @@ def test_the_longer_target_set_is_cut_for_the_p_value_alone():
 def test_up_to_20_targets_every_partition_is_counted():
     sets = embedded()
     few = {name: each[:6] for name, each in sets.embeddings.items()}
-    (row,) = as_released.score([(dataclasses.replace(sets, embeddings=few), 1)])
+    (row,) = chapter.score_as_released([(dataclasses.replace(sets, embeddings=few), 1)])
     assert row["p_method_paper"] == "enumeration"
     assert row["p_value_paper"] * 924 == pytest.approx(round(row["p_value_paper"] * 924))
 
@@ -265,7 +264,7 @@ def test_the_code_runs_its_own_experiments_and_maskings(tmp_path):
     given = study.Inputs(dict.fromkeys(["visualbert", "lxmert"], every), "planted", "scenes")
     readers = {name: models.load(name, profile="planted") for name in given}
     settings = {"p_values": False, "n_bootstrap": 20, "domain": "in domain"}
-    scores = as_released.run_each(readers, given, store=store, **settings)
+    scores = chapter.run_as_released(readers, given, store=store, **settings)
     assert set(scores["domain"]) == {"in domain"}
     of_sizes = scores["statistic"] == "effect size"
     assert scores["low_pictures"].notna().tolist() == of_sizes.tolist()
@@ -290,56 +289,3 @@ def test_the_code_runs_its_own_experiments_and_maskings(tmp_path):
 
 
 # Regions from files
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """The sample of study 1 in the released layout, with two files of regions."""
-    folder = tmp_path_factory.mktemp("data")
-    root = rehearsal_grounded.build(folder)
-    place = root / "regions" / "google"
-    place.mkdir(parents=True)
-    images = root / "images" / "google"
-    lost = next(each.name for each in sorted((images / "weat6" / "targ1").glob("*.jpg")))
-    names = sorted({each.name for each in images.rglob("*.jpg")}, key=lambda name: name != lost)
-    rng = np.random.default_rng(0)
-    wide = RegionFeatures(
-        rng.normal(size=(len(names) - 1, 2, 2048)),
-        np.tile([0.0, 0.0, 1.0, 1.0], (len(names) - 1, 2, 1)),
-        np.ones((len(names) - 1, 2), dtype=bool),
-        np.zeros((len(names) - 1, 2), dtype=bool),
-        np.full((len(names) - 1, 2), 96),
-        classes=np.tile([1, 0], (len(names) - 1, 1)),
-    )
-    region_files.write(place / "lxmert.safetensors", wide, names[1:])
-    narrow = dataclasses.replace(wide, features=wide.features[..., :1024])
-    region_files.write(place / "vilbert-beta.safetensors", narrow, names[1:])
-    region_files.write(
-        place / "visualbert-nlvr2.safetensors", narrow[[0, *range(len(narrow))]], names
-    )
-    (place / "objects_vocab.txt").write_text("man\nhat\n", encoding="utf-8")
-    return folder, lost
-
-
-def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(data, monkeypatch):
-    data, lost = data
-    monkeypatch.setenv("BIASLIB_DATA", str(data))
-    asked = {"names": ["C6"], "weights": as_released.WEIGHTS}
-    found = study.inputs("paper", only_sound=True, **asked)
-    assert list(found) == ["visualbert", "lxmert", "vl-bert"]
-    wrong = found.problems.set_index("kind")
-    unusable = wrong.loc["regions cannot be used"].groupby("where")["what"].agg(list)
-    assert unusable["google/lxmert.safetensors"] == [f"{lost}: no regions in lxmert.safetensors"]
-    refused = unusable["google/vilbert-beta.safetensors"]
-    wide = "1024 numbers a region, and the model takes 2048"
-    assert [wide in each for each in refused] == [False, *[True] * (len(refused) - 1)]
-    rows = found["visualbert"][0].images.part([1, 0]).regions()
-    assert rows.features.shape == (2, 2, 1024)
-    rows = found["lxmert"][0].images.part([1]).regions()
-    assert rows.class_names == ("man", "hat")
-    assert rows.persons.tolist() == [[False, True]]
-    assert not found["vl-bert"][0].images.has_regions
-    (data / "ross2021" / "regions" / "google" / "visualbert-nlvr2.safetensors").unlink()
-    found = study.inputs("paper", only_sound=True, **asked)
-    assert "visualbert" not in found
-    assert "no pictures: put a file there" in found.problems["what"].str.cat()
