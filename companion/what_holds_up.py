@@ -134,7 +134,8 @@ class ClaimCards:
 def _filters() -> str:
     """Return the buttons, hidden until a script can answer them."""
     papers = {"all": "all four papers", **NAMES}
-    answers = {"claims": "all answers", **{_slug(name): name for name in reproduction.ANSWERS}}
+    answers = {_slug(name): name for name in reproduction.ANSWERS}
+    answers = {"claims": "all answers"} | answers
     lines = []
     for kind, values in (("paper", papers), ("answer", answers)):
         buttons = "".join(
