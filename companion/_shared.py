@@ -10,7 +10,7 @@ from PIL import Image
 
 from biaslib import inference
 from biaslib.display import Folded, fold, p_cell
-from plantedworld._sprites import assets
+from plantedworld import assets
 
 TESTS = {
     "C3": "C3 EA/AA names, pleasant",
