@@ -32,9 +32,6 @@ TESTS = {
 LEVEL = 0.05
 """The level that tables compare p-values with."""
 
-DOSE_COLOURS = {0: "0.45", 1: "C9", 3: "C4"}
-"""The colour of a planted world's strength of bias, the same in every figure of the book."""
-
 
 def undecided(low: float, high: float) -> bool:
     """Say whether bounds of a p-value leave open whether it is below .05.

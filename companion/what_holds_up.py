@@ -22,12 +22,6 @@ NAMES = {
     "hamidieh2023": "Hamidieh et al. 2023",
     "zhou2022": "Zhou et al. 2022",
 }
-CHAPTERS = {
-    "ross2021": "study1_grounded",
-    "srinivasan2021": "study2_masked",
-    "hamidieh2023": "study3_clip_audit",
-    "zhou2022": "study4_captions",
-}
 RERUNS = Path(__file__).parent / "data" / "reruns.csv"
 """What is said of simulated runs, from ``tools/decision_rule.py``."""
 
