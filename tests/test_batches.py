@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from biaslib import models
 from biaslib.checkpoints.weights import loading
 from biaslib.runtime import UnknownNameError
 from biaslib.runtime.batches import (
@@ -147,26 +146,6 @@ def test_what_overflows_in_half_precision_is_refused(monkeypatch):
 )
 def test_the_rows_of_a_batch_grow_with_the_memory_of_the_card(device, gib, expected):
     assert rows_that_fit(device, 64, gib and gib * 2**30) == expected
-
-
-def test_products_and_convolutions_keep_all_digits_of_float32():
-    """The settings alone, whatever they were before: no GPU is at hand to see their effect."""
-    backends = torch.backends
-    try:
-        torch.set_float32_matmul_precision("medium")
-        backends.cudnn.allow_tf32 = True
-        models.load("bert", device="cpu")
-        assert not backends.cudnn.allow_tf32
-        assert not backends.cuda.matmul.allow_tf32
-        assert torch.get_float32_matmul_precision() == "highest"
-        if hasattr(backends, "fp32_precision"):
-            backends.fp32_precision = "tf32"
-            of_cuda = (backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn)
-            of_cpu = (backends.mkldnn.matmul, backends.mkldnn.conv)
-            assert {each.fp32_precision for each in (*of_cuda, *of_cpu)} == {"ieee"}
-    finally:
-        if hasattr(backends, "fp32_precision"):
-            backends.fp32_precision = "none"
 
 
 def test_what_cannot_be_run_ends_the_run():

@@ -326,11 +326,6 @@ def test_the_overlaps_are_tried_in_turn_and_the_most_regions_win(network):
     assert found.boxes[0].tolist() == [0, 0, 40, 40]
 
 
-def test_a_box_that_the_edge_has_cut_away_is_a_pixel_wide():
-    boxes = np.array([[50.0, 5.0, 50.0, 20.0], [0.0, 0.0, 0.3, 20.0]], np.float32)
-    assert detector.clip_boxes(boxes, (50, 20)).tolist() == [[49, 5, 50, 20], [0, 0, 1, 20]]
-
-
 # Names and persons
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from support import rehearsal_grounded, small_models
+from support import small_models
 
 from biaslib import models, runtime
 from biaslib.capabilities import CapabilityError
@@ -21,7 +21,6 @@ from biaslib.models import lxmert, vilbert, visualbert, vl_bert
 from biaslib.models import study1_as_released as released
 from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
-from biaslib.pictures import region_files
 from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import study1_grounded as study
 from companion import study1_grounded as chapter
@@ -290,56 +289,3 @@ def test_the_code_runs_its_own_experiments_and_maskings(tmp_path):
 
 
 # Regions from files
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """The sample of study 1 in the released layout, with two files of regions."""
-    folder = tmp_path_factory.mktemp("data")
-    root = rehearsal_grounded.build(folder)
-    place = root / "regions" / "google"
-    place.mkdir(parents=True)
-    images = root / "images" / "google"
-    lost = next(each.name for each in sorted((images / "weat6" / "targ1").glob("*.jpg")))
-    names = sorted({each.name for each in images.rglob("*.jpg")}, key=lambda name: name != lost)
-    rng = np.random.default_rng(0)
-    wide = RegionFeatures(
-        rng.normal(size=(len(names) - 1, 2, 2048)),
-        np.tile([0.0, 0.0, 1.0, 1.0], (len(names) - 1, 2, 1)),
-        np.ones((len(names) - 1, 2), dtype=bool),
-        np.zeros((len(names) - 1, 2), dtype=bool),
-        np.full((len(names) - 1, 2), 96),
-        classes=np.tile([1, 0], (len(names) - 1, 1)),
-    )
-    region_files.write(place / "lxmert.safetensors", wide, names[1:])
-    narrow = dataclasses.replace(wide, features=wide.features[..., :1024])
-    region_files.write(place / "vilbert-beta.safetensors", narrow, names[1:])
-    region_files.write(
-        place / "visualbert-nlvr2.safetensors", narrow[[0, *range(len(narrow))]], names
-    )
-    (place / "objects_vocab.txt").write_text("man\nhat\n", encoding="utf-8")
-    return folder, lost
-
-
-def test_regions_from_files_take_the_place_of_pictures_and_problems_are_counted(data, monkeypatch):
-    data, lost = data
-    monkeypatch.setenv("BIASLIB_DATA", str(data))
-    asked = {"names": ["C6"], "weights": chapter.RELEASED_WEIGHTS}
-    found = study.inputs("paper", only_sound=True, **asked)
-    assert list(found) == ["visualbert", "lxmert", "vl-bert"]
-    wrong = found.problems.set_index("kind")
-    unusable = wrong.loc["regions cannot be used"].groupby("where")["what"].agg(list)
-    assert unusable["google/lxmert.safetensors"] == [f"{lost}: no regions in lxmert.safetensors"]
-    refused = unusable["google/vilbert-beta.safetensors"]
-    wide = "1024 numbers a region, and the model takes 2048"
-    assert [wide in each for each in refused] == [False, *[True] * (len(refused) - 1)]
-    rows = found["visualbert"][0].images.part([1, 0]).regions()
-    assert rows.features.shape == (2, 2, 1024)
-    rows = found["lxmert"][0].images.part([1]).regions()
-    assert rows.class_names == ("man", "hat")
-    assert rows.persons.tolist() == [[False, True]]
-    assert not found["vl-bert"][0].images.has_regions
-    (data / "ross2021" / "regions" / "google" / "visualbert-nlvr2.safetensors").unlink()
-    found = study.inputs("paper", only_sound=True, **asked)
-    assert "visualbert" not in found
-    assert "no pictures: put a file there" in found.problems["what"].str.cat()

@@ -1,13 +1,13 @@
 """Text encoders against an independent computation, and what they refuse."""
 
 import functools
-import shutil
 import statistics
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from support import families
 
 from biaslib import models, stimuli
 from biaslib.metrics.association import effect_size
@@ -98,58 +98,16 @@ def test_one_pass_gives_both_levels_of_sentences(encoder):
     np.testing.assert_allclose(word, contextual, atol=1e-5)
 
 
-@pytest.fixture(scope="module")
-def tiny_folder(tmp_path_factory):
-    """A BERT of one layer with random weights, in the hub's file format."""
-    folder = tmp_path_factory.mktemp("tiny-bert")
-    words = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        "the",
-        "nurse",
-        "is",
-        "here",
-        "man",
-        "doc",
-        "##tor",
-    ]
-    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    return folder
-
-
-def test_bert_is_represented_by_its_cls_state(tiny_folder):
-    encoder = models.load("bert", checkpoint=tiny_folder, device="cpu")
-    found = encoder.embed(["the nurse is here"], level="sentence")[0]
-    with torch.inference_mode():
-        inputs = encoder.tokenizer("the nurse is here", return_tensors="pt")
-        assert inputs["input_ids"][0].tolist() == [2, 5, 6, 7, 8, 3]
-        states = encoder.model(**inputs).last_hidden_state[0]
-    np.testing.assert_allclose(found, states[0], atol=1e-6)
-
-
-def test_a_checkpoint_in_half_precision_runs_in_single(tiny_folder, tmp_path, capfd):
+def test_a_checkpoint_in_half_precision_runs_in_single(tmp_path, capfd):
     """transformers 5 keeps the type of number of a file, and batches then change results."""
-    shutil.copytree(tiny_folder, tmp_path, dirs_exist_ok=True)
-    half = transformers.BertModel.from_pretrained(tiny_folder).half()
+    families.save("bert", tmp_path)
+    half = transformers.BertModel.from_pretrained(tmp_path).half()
     half.save_pretrained(tmp_path)
     capfd.readouterr()
     encoder = models.load(NAME, checkpoint=tmp_path, device="cpu")
     assert not "".join(capfd.readouterr())
     assert {each.dtype for each in encoder.model.parameters()} == {torch.float32}
-    texts = ["the nurse is here", "man", "the doctor is the man"]
+    texts = ["the nurse is here", "man", "the woman is the man"]
     together = encoder.embed(texts)
     for batch_size in (1, 2):
         found = encoder.embed(texts, batch_size=batch_size)

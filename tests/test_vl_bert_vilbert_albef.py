@@ -1,15 +1,10 @@
-"""VL-BERT, ViLBERT and ALBEF through their adapters: what reaches the networks, and what returns.
-
-Networks of random weights; what they compute is compared with the official implementations in
-test_networks_parity.py. Here the adapter is compared with the bare network, one text at a time.
-"""
+"""What VL-BERT, ViLBERT and ALBEF have to themselves: hiding, punctuation, files of the authors."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from support import families, small_models
 from support.families import WIDTH
 from support.official import save_official
@@ -19,15 +14,8 @@ from biaslib.checkpoints.weights import CheckpointError
 from biaslib.models import albef, vl_bert
 from biaslib.models.fusion import Mask
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
-from biaslib.pictures.regions import RegionFeatures
 
 TEXTS = ["the woman is a nurse.", "a man is here.", "the pilot is old tall"]
-
-
-@pytest.fixture(autouse=True)
-def without_gradients():
-    with torch.no_grad():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -39,114 +27,11 @@ def loaded(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def regions():
-    """Three images: two regions, three regions with a person, and none at all."""
-    rng = np.random.default_rng(0)
-    low = rng.uniform(0, 0.4, (3, 3, 2))
-    boxes = np.concatenate([low, low + rng.uniform(0.2, 0.5, (3, 3, 2))], axis=2)
-    real = np.array([[True, True, False], [True, True, True], [False, False, False]])
-    persons = np.array([[False, False, False], [False, True, False], [False, False, False]])
-    features = rng.normal(size=(3, 3, WIDTH))
-    return RegionFeatures(features, boxes, real, persons, [[64, 64], [200, 80], [64, 64]])
-
-
-def images_for(name, regions):
-    return small_models.pictures(3) if name == "albef" else regions
-
-
 def ids_of(model, text):
     return torch.tensor([model._tokens([text])[0].ids])
 
 
-def bare_vl_bert(model, text, regions, row):
-    """VL-BERT on one text with the regions of a row, written out."""
-    ids, n = ids_of(model, text), int(regions.real[row].sum())
-    width, height = {64: (600, 600), 200: (1000, 400)}[regions.sizes[row, 0]]
-    boxes = regions.boxes[row, :n] * [width, height, width, height]
-    boxes = np.minimum(boxes, [width - 1, height - 1, width - 1, height - 1])
-    right, bottom = (regions.sizes[row] - 1) * [width, height] / regions.sizes[row]
-    features = regions.features[row, :n]
-    mean = features.mean(axis=0) if n else np.zeros(WIDTH)
-    boxes = np.concatenate([[[0, 0, right, bottom]], boxes])
-    features = np.concatenate([[mean], features])
-    found = model.network(
-        ids,
-        torch.ones_like(ids),
-        boxes=torch.tensor(boxes[None], dtype=torch.float32),
-        sizes=torch.tensor([[width, height]]),
-        features=torch.tensor(features[None], dtype=torch.float32),
-    )
-    return found[0][0].numpy()
-
-
-def bare_vilbert(model, text, regions, row, **options):
-    ids, n = ids_of(model, text), int(regions.real[row].sum())
-    features = regions.features[row, :n]
-    mean = features.mean(axis=0) if n else np.zeros(WIDTH)
-    boxes = np.concatenate([[[0, 0, 1, 1]], regions.boxes[row, :n]])
-    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    return model.network(
-        ids,
-        torch.ones_like(ids),
-        torch.tensor(np.concatenate([[mean], features])[None], dtype=torch.float32),
-        torch.tensor(np.column_stack([boxes, areas])[None], dtype=torch.float32),
-        torch.ones(1, n + 1),
-        **options,
-    )
-
-
-def bare_albef(model, text, picture):
-    ids = ids_of(model, text)
-    image = Image.fromarray(picture).resize((32, 32), Image.Resampling.BICUBIC)
-    means = np.array([0.48145466, 0.4578275, 0.40821073])
-    pixels = (np.asarray(image) / 255 - means) / [0.26862954, 0.26130258, 0.27577711]
-    pixels = torch.tensor(pixels.transpose(2, 0, 1)[None], dtype=torch.float32)
-    return model.network(ids, torch.ones_like(ids), pixels)
-
-
 # What comes back
-
-
-def test_vl_bert_puts_the_whole_image_first(loaded, regions):
-    model = loaded["vl-bert"]
-    found = model.embed(TEXTS, regions)
-    expected = [bare_vl_bert(model, text, regions, row)[0] for row, text in enumerate(TEXTS)]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_vl_bert_reads_text_alone_as_it_was_trained(loaded):
-    model = loaded["vl-bert"]
-    found = model.embed(TEXTS)
-    for row, text in zip(found, TEXTS, strict=True):
-        ids = ids_of(model, text)
-        expected = model.network(ids, torch.ones_like(ids))[0][0, 0]
-        np.testing.assert_allclose(row, expected, atol=1e-5)
-
-
-def test_vilbert_puts_the_whole_image_first(loaded, regions):
-    model = loaded["vilbert"]
-    found = model.embed(TEXTS, regions)
-    scores = model.match(regions, [[text] for text in TEXTS])
-    for row, text in enumerate(TEXTS):
-        bare = bare_vilbert(model, text, regions, row)
-        np.testing.assert_allclose(found[row], bare.text[0, 0], atol=1e-5)
-        logits = model.network.match_logits(bare)[0]
-        np.testing.assert_allclose(scores[row, 0], logits[0] - logits[1], atol=1e-5)
-
-
-def test_albef_reads_plain_captions_without_sep(loaded):
-    model, pictures = loaded["albef"], small_models.pictures(3)
-    row = ids_of(model, "the woman is a nurse.")[0].tolist()
-    words = [small_models.VOCABULARY[number] for number in row]
-    assert words == ["[CLS]", "the", "woman", "is", "a", "nurse"]
-    found = model.embed(TEXTS, pictures)
-    scores = model.match(pictures, [[text] for text in TEXTS])
-    for row, (text, picture) in enumerate(zip(TEXTS, pictures, strict=True)):
-        bare = bare_albef(model, text, picture)
-        np.testing.assert_allclose(found[row], bare[0, 0], atol=1e-5)
-        logits = model.network.match_logits(bare)[0]
-        np.testing.assert_allclose(scores[row, 0], logits[1] - logits[0], atol=1e-5)
 
 
 def test_captions_are_prepared_as_the_authors_do():
@@ -155,31 +40,12 @@ def test_captions_are_prepared_as_the_authors_do():
     )
 
 
-@pytest.mark.parametrize("name", ["vl-bert", "vilbert", "albef"])
-def test_masked_words(loaded, regions, name):
-    model, images = loaded[name], images_for(name, regions)
-    texts = ["the woman is a [MASK].", "a [MASK] is here", "the [MASK]"]
-    candidates = ["nurse", "pilot", "man"]
-    found = model.mask_log_prob(texts, candidates, images)
-    assert found.shape == (3, 3)
-    bare = {
-        "vl-bert": lambda row: torch.tensor(bare_vl_bert(model, texts[row], regions, row)),
-        "albef": lambda row: bare_albef(model, texts[row], images[row])[0],
-        "vilbert": lambda row: bare_vilbert(model, texts[row], regions, row).text[0],
-    }[name]
-    columns = [small_models.VOCABULARY.index(each) for each in candidates]
-    for row, text in enumerate(texts):
-        place = ids_of(model, text)[0].tolist().index(small_models.VOCABULARY.index("[MASK]"))
-        logits = model.word_logits(bare(row)[place]).log_softmax(-1)
-        np.testing.assert_allclose(found[row], logits[columns], atol=1e-4)
-
-
 # Hiding
 
 
 @pytest.mark.parametrize(("name", "hides"), [("vl-bert", True), ("vilbert", False)])
-def test_where_a_hidden_person_is(loaded, regions, name, hides):
-    model, mask = loaded[name], Mask(persons=True)
+def test_where_a_hidden_person_is(loaded, name, hides):
+    model, mask, regions = loaded[name], Mask(persons=True), families.regions(3)
     boxes = regions.boxes.copy()
     boxes[regions.persons] = [0.1, 0.2, 0.3, 0.9]
     other = dataclasses.replace(regions, boxes=boxes)
@@ -204,23 +70,13 @@ def test_albef_hides_words_that_it_reads_without_their_punctuation(loaded, word)
 # What is refused
 
 
-def test_vl_bert_that_never_read_text_alone(regions):
+def test_vl_bert_that_never_read_text_alone():
     config = VlBertConfig(**families.BERT, feature_size=WIDTH, text_only=False)
     tokenizer = small_models.tokenizer()
     model = vl_bert.VlBert(VlBertNetwork(config), tokenizer, "vl-bert", "random", "cpu")
-    assert model.embed(TEXTS, regions).shape == (3, 32)
+    assert model.embed(TEXTS, families.regions(3)).shape == (3, 32)
     with pytest.raises(ValueError, match=r"vl-bert cannot embed texts\. Its weights"):
         model.embed(TEXTS)
-
-
-def test_vilbert_without_an_image_reads_a_region_that_is_not_there(loaded):
-    model = loaded["vilbert"]
-    found = model.embed(TEXTS)
-    ids = ids_of(model, TEXTS[0])
-    nothing, places = torch.zeros(1, 1, WIDTH), torch.zeros(1, 1, 5)
-    none_real = torch.zeros(1, 1, dtype=torch.bool)
-    expected = model.network(ids, torch.ones_like(ids), nothing, places, none_real).text[0, 0]
-    np.testing.assert_allclose(found[0], expected, atol=1e-5)
 
 
 # Loading

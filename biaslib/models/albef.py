@@ -198,5 +198,5 @@ def load(entry: Entry, path: Path, device: str) -> Albef:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_network_and_tokenizer(networks.AlbefNetwork, entry, path)
-    return Albef(found.network, found.tokenizer, entry.name, found.revision, device)
+    loaded = read_network_and_tokenizer(networks.AlbefNetwork, entry, path)
+    return Albef(loaded.network, loaded.tokenizer, entry.name, loaded.revision, device)

@@ -141,10 +141,10 @@ class Bert(TextEncoder):
     @torch.inference_mode()
     def _log_probabilities(self, _, tokens: list[list[int]], pairs: np.ndarray) -> torch.Tensor:
         """Return the log-softmax over the vocabulary at pairs of a mask and a piece, (q,)."""
-        filled, there = padded(tokens, self.tokenizer.pad_token_id)
+        filled, real_places = padded(tokens, self.tokenizer.pad_token_id)
         ids, real = (
-            torch.as_tensor(each).to(self.device, non_blocking=True)
-            for each in (filled, there.astype(np.int64))
+            torch.as_tensor(numbers).to(self.device, non_blocking=True)
+            for numbers in (filled, real_places.astype(np.int64))
         )
         with autocast(self.device):
             logits = self.masked_lm(input_ids=ids, attention_mask=real).logits
@@ -157,5 +157,5 @@ def load(entry: Entry, folder: Path, device: str) -> Bert:
     reader = transformers.AutoModelForMaskedLM
     model, missing = read_network(reader, folder, entry.name, WORDS, HEADS)
     tokenizer, revision, *pooled = read_pooled(folder, entry)
-    found = Bert(model, tokenizer, entry.name, revision, device, not missing, *pooled)
-    return found.tried_out(folder)
+    bert = Bert(model, tokenizer, entry.name, revision, device, not missing, *pooled)
+    return bert.tried_out(folder)

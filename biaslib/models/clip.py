@@ -66,8 +66,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     _require_ends(tokenizer, model.config, folder)
     if model.config.model_type in PADDING_IS_READ and tokenizer.bos_token == BEGINS_GEMMA:
         lowered(tokenizer)
-    found = encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
-    return tried_out(found, folder)
+    encoder = encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
+    return tried_out(encoder, folder)
 
 
 def _require_ends(tokenizer, config, folder: Path) -> None:
@@ -84,13 +84,13 @@ def _require_ends(tokenizer, config, folder: Path) -> None:
     end = max(ids, default=None) if of_before else text.eos_token_id
     if ids[-1:] == [end] and end not in ids[:-1]:
         return
-    told = (
+    problem = (
         f"the tokenizer in {folder} does not end texts with token {end}, at which the network "
         "reads them off: give the tokenizer that the network was saved with"
     )
     if not of_before:
-        raise CheckpointError(told, path=folder, word=end)
-    warnings.warn(told, stacklevel=2)
+        raise CheckpointError(problem, path=folder, word=end)
+    warnings.warn(problem, stacklevel=2)
 
 
 def encoder_of(

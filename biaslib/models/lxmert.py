@@ -46,15 +46,15 @@ class Lxmert(RegionModel):
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch."""
         visual = visual or no_regions(tokens["input_ids"], self.width)
-        found = self.network.lxmert(
+        output = self.network.lxmert(
             **tokens,
             visual_feats=visual["features"],
             visual_pos=visual["boxes"],
             visual_attention_mask=visual["real"].long(),
         )
-        logits = self.network.cls.seq_relationship(found.pooled_output)
+        logits = self.network.cls.seq_relationship(output.pooled_output)
         match = logits[:, 1] - logits[:, 0]
-        return Output(found.language_output, found.vision_output[:, 0], match)
+        return Output(output.language_output, output.vision_output[:, 0], match)
 
 
 def no_regions(tokens: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
@@ -90,5 +90,5 @@ def load(entry: Entry, folder: Path, device: str) -> Lxmert:
         If the checkpoint is of another architecture, or weights are missing or left over.
     """
     network = transformers.LxmertForPreTraining
-    found = read_network_and_tokenizer(network, entry, folder, UNREAD)
-    return Lxmert(found.network, found.tokenizer, entry.name, found.revision, device)
+    loaded = read_network_and_tokenizer(network, entry, folder, UNREAD)
+    return Lxmert(loaded.network, loaded.tokenizer, entry.name, loaded.revision, device)

@@ -11,6 +11,8 @@ from biaslib.models.tokens import require_fitting
 from biaslib.runtime import unknown_name
 from biaslib.runtime.batches import run_in_batches
 
+__all__ = ["AMONG", "PIECES", "candidate_log_prob"]
+
 PIECES = ("chain", "mean")
 AMONG = ("vocabulary", "candidates")
 
@@ -117,9 +119,11 @@ def candidate_log_prob(
     queries, terms = _plan(list(numbers), pieces)
     fillings = list(queries)
     of_word = [{number for number, _ in word} for word in terms]
-    asked = [sorted(set().union(*(of_word[word] for word in row))) for row in words.tolist()]
-    texts = np.repeat(np.arange(len(tokens)), [len(each) for each in asked])
-    passes = np.concatenate(asked)
+    passes_of = [
+        sorted({number for word in row for number in of_word[word]}) for row in words.tolist()
+    ]
+    texts = np.repeat(np.arange(len(tokens)), [len(numbers) for numbers in passes_of])
+    passes = np.concatenate(passes_of)
     rows = [
         _filled(tokens[text], mask, fillings[number])
         for text, number in zip(texts, passes, strict=True)
@@ -138,9 +142,9 @@ def candidate_log_prob(
 
     label = f"{name}: {len(rows):,} masked texts"
     load_texts = load and (lambda planned: load([texts[batch] for batch in planned]))
-    found = run_in_batches(longest[texts], run, batch_size, label, load_texts)
+    answers = run_in_batches(longest[texts], run, batch_size, label, load_texts)
     read = np.full((len(tokens), len(fillings), most), np.nan)
-    read[texts, passes] = found
+    read[texts, passes] = answers
     scores = np.take_along_axis(_scores(read, terms, pieces), words, axis=1)
     return scores - logsumexp(scores, axis=1, keepdims=True) if among == "candidates" else scores
 
@@ -159,7 +163,7 @@ def _plan(candidates: Sequence[Sequence[int]], pieces: str) -> tuple[Queries, li
         for word in candidates
     ]
     number = {filling: at for at, filling in enumerate(queries)}
-    return queries, [[(number[filling], asked) for filling, asked in word] for word in words]
+    return queries, [[(number[filling], query) for filling, query in word] for word in words]
 
 
 def _steps(word: Sequence[int], pieces: str) -> list[tuple[Filling, Query]]:
@@ -184,8 +188,8 @@ def _pairs(fillings: list[Filling], queries: Queries, most: int) -> np.ndarray:
     pairs = np.zeros((len(fillings), most, 2), dtype=int)
     start = 0
     for row, filling in zip(pairs, fillings, strict=True):
-        asked = queries[filling]
-        row[: len(asked)] = [(start + query.mask, query.piece) for query in asked]
+        pairs_of = [(start + query.mask, query.piece) for query in queries[filling]]
+        row[: len(pairs_of)] = pairs_of
         start += filling.n_masks
     return pairs.reshape(-1, 2)
 

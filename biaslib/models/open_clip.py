@@ -73,7 +73,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         return model.encode_image(batch["pixel_values"])
 
-    found = ContrastiveEncoder(
+    encoder = ContrastiveEncoder(
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
@@ -84,7 +84,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         token_counts=token_counts,
         device=device,
     )
-    return tried_out(found, folder)
+    return tried_out(encoder, folder)
 
 
 def _settings(folder: Path, name: str) -> dict:

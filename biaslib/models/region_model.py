@@ -15,6 +15,8 @@ from biaslib.pictures.images import pictures
 from biaslib.pictures.regions import NothingFoundError, RegionFeatures, SharedRegions
 from biaslib.runtime import Store
 
+__all__ = ["FoundRegions", "RegionModel", "found_regions", "hidden_regions"]
+
 if TYPE_CHECKING:
     from biaslib.pictures.detector import Detector
 
@@ -255,7 +257,7 @@ def _packed(regions: RegionFeatures) -> np.ndarray:
     """Return (n, k, numbers a region), float32; whole numbers stay exact up to 2^24."""
     columns = {name: getattr(regions, name) for name in PARTS}
     columns["sizes"] = np.repeat(regions.sizes[:, None], regions.real.shape[1], axis=1)
-    parts = [each.reshape(*regions.real.shape, -1) for each in columns.values()]
+    parts = [column.reshape(*regions.real.shape, -1) for column in columns.values()]
     return np.concatenate(parts, axis=2, dtype=np.float32, casting="unsafe")
 
 

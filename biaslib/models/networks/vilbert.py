@@ -173,7 +173,7 @@ class VilbertNetwork(Network):
         """
         text = self.bert.embeddings(input_ids, token_type_ids)
         image = self.bert.v_embeddings(features, places)
-        masks = (additive_mask(each, text.dtype) for each in (attention_mask, real))
+        masks = (additive_mask(real_tokens, text.dtype) for real_tokens in (attention_mask, real))
         text, image = self.bert.encoder(text, image, *masks)
         return VilbertOutput(text, image, self.bert.t_pooler(text), self.bert.v_pooler(image))
 
@@ -297,12 +297,12 @@ class _CoAttention(nn.Module):
     def _attend(self, query, key, value, mask) -> torch.Tensor:
         """Return softmax(q k' / sqrt(d / heads) + mask) v, head by head (Vaswani et al. 2017)."""
         query, key, value = (
-            each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in (query, key, value)
+            states.unflatten(-1, (self.heads, -1)).transpose(1, 2) for states in (query, key, value)
         )
         rate = self.rate if self.training else 0.0
         mask = mask.to(query.dtype)
-        found = functional.scaled_dot_product_attention(query, key, value, mask, rate)
-        return found.transpose(1, 2).flatten(2)
+        attended = functional.scaled_dot_product_attention(query, key, value, mask, rate)
+        return attended.transpose(1, 2).flatten(2)
 
 
 class _CoOutput(nn.Module):
