@@ -172,18 +172,9 @@ def histogram(values: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
     {'kind': 'steps', 'x': [0.0, 0.5, 1.0], 'y': [0.25, 0.75]}
     """
     counts, _ = np.histogram(values, edges)
-    return steps(counts / len(values), edges)
-
-
-def steps(shares: np.ndarray, edges: np.ndarray) -> dict[str, Any]:
-    """Return the mark of known shares between edges, from the first bin with any to the last.
-
-    >>> steps(np.array([0.0, 0.25, 0.75]), np.array([-0.5, 0.0, 0.5, 1.0]))
-    {'kind': 'steps', 'x': [0.0, 0.5, 1.0], 'y': [0.25, 0.75]}
-    """
-    first, last = np.flatnonzero(shares)[[0, -1]]
-    kept = shares[first : last + 1].round(4)
-    return {"kind": "steps", "x": edges[first : last + 2].tolist(), "y": kept.tolist()}
+    first, last = np.flatnonzero(counts)[[0, -1]]
+    shares = (counts[first : last + 1] / len(values)).round(4)
+    return {"kind": "steps", "x": edges[first : last + 2].tolist(), "y": shares.tolist()}
 
 
 def picture(image: Any, words: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ import pandas
 from PIL import Image
 
 from biaslib import inference
-from biaslib.display import p_cell
+from biaslib.display import Folded, fold, p_cell
 from plantedworld._sprites import assets
 
 TESTS = {
@@ -106,16 +106,12 @@ def availability_table(rows: Sequence[tuple[str, int, int, str]]) -> pandas.Data
     return pandas.DataFrame(told, columns=["asked for", "there", "what is missing"])
 
 
-def require_paper(scores: pandas.DataFrame) -> None:
-    """Refuse planted scores where printed ones stand beside them.
-
-    Raises
-    ------
-    ValueError
-        If *profile* is not ``paper`` throughout: planted and printed numbers share no table.
-    """
-    if "profile" not in scores or (scores["profile"] != "paper").any():
-        raise ValueError("planted scores and printed ones share no table; run the profile 'paper'")
+def of_the_run(profile: str, *parts) -> Folded:
+    """Return what a run has to show, figures and tables, behind one line."""
+    line = "The run's tables and figures"
+    if profile == "planted":
+        line = "A toy's numbers, to show the form of the tables and figures"
+    return fold(line, *parts)
 
 
 def light(name: str, low: float, high: float):

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy import stats
 
-from biaslib.display import dots, signed, subplots
+from biaslib.display import signed, subplots
 from biaslib.inference import proportion_interval
 from biaslib.published import casc_tables, errata, released_sizes, table
 from biaslib.runtime import unknown_name
@@ -812,45 +812,6 @@ def fits_by_assignment() -> Figure:
     return titled(figure, "One assignment fits every cell")
 
 
-def _scores_panel(axes, rows: pandas.DataFrame, models: list[str], colour: str) -> None:
-    rows = rows.set_index("model").loc[models[::-1]]
-    dots(axes, range(len(rows)), rows.rename(columns={"percent": "value"}), colour)
-    axes.set_yticks(range(len(rows)), rows.index)
-    axes.tick_params(labelsize=10)
-
-
-def _reference(axes, metric: str) -> None:
-    random = table("zhou2022", 3).query("model == 'RAM' and metric == @metric")["value"].item()
-    axes.axvline(random, color="0.4", linestyle="--", linewidth=1)
-    axes.text(
-        *(random, 1.01, "random"),
-        transform=axes.get_xaxis_transform(),
-        **{"ha": "center", "va": "bottom", "size": SMALL, "color": "0.2"},
-    )
-
-
-def category_scores() -> Figure:
-    """Draw vlbs of the six models in each category: exact 95% intervals, and half of vlrs."""
-    both = score_intervals()
-    every = both.query("metric == 'vlbs'")
-    overall = every.query("category == 'overall'").sort_values("percent")
-    names = [name for name in every["category"].unique() if name != "overall"]
-    figure, panels = subplots(2, 2, height=5.2, width=3.4, sharey=True, sharex=True)
-    for axes, name in zip(panels.flat, names, strict=True):
-        rows = every[every["category"] == name]
-        _scores_panel(axes, rows, overall["model"].tolist(), "C1")
-        _reference(axes, "vlbs")
-        half = (
-            both.query("metric == 'vlrs' and category == @name").set_index("model")["percent"] / 2
-        )
-        axes.plot(half[overall["model"][::-1]], range(len(half)), "k|", ms=9, mew=2)
-        axes.set_title(f"{name}\nn = {rows['n'].max()}", size=10, pad=18)
-    figure.supxlabel("vlbs, percent of images", size=10)
-    message = "VisualBERT in gender alone lies\nclearly above half of its vlrs"
-    figure.suptitle(message, size=11, x=0.02, ha="left")
-    return figure
-
-
 def paired_verdicts_figure() -> Figure:
     """Draw, for every two models, the range of the McNemar p-value that the margins allow."""
     figure, panels = subplots(2, 1, height=6.8, width=4.3, sharex=True)
@@ -875,34 +836,6 @@ def paired_verdicts_figure() -> Figure:
         size=10,
     )
     figure.suptitle("The printed totals settle many pairs, not all", size=11)
-    return figure
-
-
-def ability_and_bias_figure() -> Figure:
-    """Draw vlbs against vlrs of the six models, each named, with exact 95% intervals."""
-    figure, axes = subplots(height=3.8, width=4.3)
-    rows = score_intervals().query("category == 'overall'")
-    wide = rows.pivot(index="model", columns="metric", values=["percent", "low", "high"])
-    spread = {
-        metric: [
-            wide["percent", metric] - wide["low", metric],
-            wide["high", metric] - wide["percent", metric],
-        ]
-        for metric in ("vlrs", "vlbs")
-    }
-    x, y = wide["percent", "vlrs"], wide["percent", "vlbs"]
-    axes.errorbar(x, y, xerr=spread["vlrs"], yerr=spread["vlbs"], fmt="o", color="C0", ecolor="0.6")
-    places = dict.fromkeys(("CLIP", "FLAVA"), (6, 6))
-    places |= {"ViLT": (16, -4), "VisualBERT": (16, -4)}  # Beyond the ends of their intervals.
-    for model in wide.index:
-        shift = places.get(model, (-6, 6))
-        side = "left" if shift[0] > 0 else "right"
-        axes.annotate(
-            model, (x[model], y[model]), shift, textcoords="offset points", ha=side, size=10
-        )
-    axes.set_xlim(55, 102)
-    axes.set_xlabel("vlrs: picks a relevant caption, percent")
-    axes.set_ylabel("vlbs: picks the stereotype, percent")
     return figure
 
 

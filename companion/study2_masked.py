@@ -1,6 +1,5 @@
-"""Figures and tables of study 2's chapter, and the checks of its exercises."""
+"""Tables of study 2's chapter, what its pictures show, and the checks of its exercises."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,16 +7,15 @@ import numpy as np
 import pandas
 
 from biaslib import display, inference, published, stimuli
-from biaslib.display import GROUP_COLOURS, dots, interval_text, listed, marked, signed, subplots
+from biaslib.display import interval_text, interval_texts, listed, signed
 from biaslib.metrics import masked_lm
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import availability_table, emoji_on_white, p_cells
+from companion._shared import availability_table, emoji_on_white, of_the_run, p_cells
 
 PAPER = "srinivasan2021"
 WITH_IMAGES = ("S_L", "S_V")
 THREE_SOURCES = ("S_PT", *WITH_IMAGES)
-AGENT_NAMES = {"f": "woman", "m": "man"}
 SHOWN_LEVELS = (*THREE_SOURCES, "S_L, no image")
 """The sources that are shown beside their truth."""
 
@@ -106,51 +104,6 @@ def printed_probabilities() -> pandas.DataFrame:
     return found.rename_axis(columns=None).reset_index()
 
 
-def printed_figure():
-    """Draw the four probabilities of the paper's Table 3 beside what each picture shows."""
-    rows = printed_probabilities()
-    figure, axes = subplots(len(rows), 2, height=3.2, width=3.4, width_ratios=[1, 3])
-    figure.set_facecolor("white")
-    message = "What is not there gets more,\nonce clearly and once barely"
-    figure.suptitle(message, x=0.02, ha="left", fontsize=11)
-    for row, (left, right) in zip(rows.to_dict("records"), axes, strict=True):
-        left.imshow(emoji_on_white(EMOJI[row["shown"]]), interpolation="lanczos")
-        left.axis("off")
-        names = ("shown", "not shown")
-        values = [row[f"P, {name}"] for name in names]
-        bars = right.barh(
-            [row[name] for name in names], values, color="C1", edgecolor="0.25", height=0.7
-        )
-        bars[1].set(hatch="//", facecolor="0.75")
-        for at, value in enumerate(values):
-            right.text(value + 0.01, at, f"{value:g}", va="center", fontsize=10)
-        right.set(xlim=(0, 0.7), xticks=(0, 0.25, 0.5))
-        right.invert_yaxis()
-    axes[-1, 1].set_xlabel("probability that VL-BERT gives", fontsize=10)
-    return figure
-
-
-def stated_figure():
-    """Draw a cell an entity and source, with an arrow towards the group that the text states."""
-    arrows = {"women": "women →", "men": "← men"}
-    found, entities = stated(), _case_study()
-    figure, axes = subplots(height=3.2, width=4.3)
-    for row in found.drop_duplicates(["test", "level"]).itertuples():
-        x, y = THREE_SOURCES.index(row.level), entities.index(row.test)
-        colour = GROUP_COLOURS.get(row.direction, "0.6")
-        faint = 0.3 if row.direction in GROUP_COLOURS else 0.08
-        axes.bar(x, 0.9, 0.96, y - 0.45, color=colour, alpha=faint, edgecolor="0.4", linewidth=0.6)
-        words = arrows.get(row.direction, row.direction)
-        bold = "bold" if row.direction in arrows else "normal"
-        axes.text(x, y, words, ha="center", va="center", fontsize=10, fontweight=bold)
-    axes.set_xticks(range(3), ["pre-training", "language", "vision"])
-    axes.set_yticks(range(len(entities)), entities)
-    axes.tick_params(length=0, labeltop=True, labelbottom=False)
-    axes.set(xlim=(-0.5, 2.5), ylim=(len(entities) - 0.5, -0.5))
-    axes.spines[:].set_visible(False)
-    return figure
-
-
 # The running example
 
 EMOJI = {"purse": "1f45c", "briefcase": "1f4bc", "woman": "1f469", "man": "1f468"}
@@ -164,37 +117,10 @@ SHOWN = {
 """What a model is shown for each score: emoji side by side, and a caption."""
 
 
-def example(parts: Sequence[tuple[str, dict[str, float], str]]):
-    """Draw the two scores of each source beside what the model is shown.
-
-    Parameters
-    ----------
-    parts
-        Name of the source, S(E, g) by agent, and what is exchanged in words.
-    """
-    figure, axes = subplots(len(parts), 2, height=5.4, width=3.4, width_ratios=[1.3, 1])
-    figure.set_facecolor("white")
-    for (name, found, _), (left, right) in zip(parts, axes, strict=True):
-        things, caption = SHOWN[name]
-        drawn = [emoji_on_white(EMOJI[thing]) for thing in things] or [np.full((72, 72, 3), 255)]
-        left.imshow(np.concatenate(drawn, axis=1), interpolation="lanczos")
-        left.set(xticks=(), yticks=())
-        left.set_xlabel(caption, fontsize=9)
-        left.spines[:].set(visible=True, color="0.6")
-        right.barh(list(found), list(found.values()), height=0.6, color=["C1", "C0"])
-        right.axvline(0, color="0.3", linewidth=0.9)
-        right.set(xlim=(-1, 2.1), xticks=(-1, 0, 1, 2))
-        right.invert_yaxis()
-        left.set_title(name, loc="left", fontsize=10)
-    axes[-1, 1].set_xlabel("S(purse, g)", fontsize=10)
-    return figure
-
-
-def example_table(parts: Sequence[tuple[str, dict[str, float], str]]) -> pandas.DataFrame:
-    """Return what :func:`example` draws, and B."""
-    rows = [(name, exchanged, *found.values()) for name, found, exchanged in parts]
-    table = pandas.DataFrame(rows, columns=["score", "exchanged", "woman", "man"])
-    return table.assign(B=table["woman"] - table["man"])
+def emoji(*things: str) -> np.ndarray:
+    """Return drawings of things side by side, of which none is a white square."""
+    drawn = [emoji_on_white(EMOJI[thing]) for thing in things]
+    return np.concatenate(drawn or [np.full((72, 72, 3), 255)], axis=1)
 
 
 # The run
@@ -222,11 +148,7 @@ def results(
     *figures
         Of the same scores.
     """
-    planted = inputs.profile == "planted"
-    line = "The run's tables and figures"
-    if planted:
-        line = "A toy's numbers, to show the form of the tables and figures"
-    where = "Planted world: " if planted else "This run: "
+    where = "Planted world: " if inputs.profile == "planted" else "This run: "
     parts = [display.table(data_availability(inputs), "What is asked for, and what is there")]
     if len(found.problems):
         problems = display.problem_table(found.problems)
@@ -237,24 +159,22 @@ def results(
     parts.append(display.table(shares[columns], where + caption, decimals=3))
     caption = "B under each choice, against the run above: rank correlation, mean and largest "
     caption += "change, signs that change among n entities"
-    return display.fold(line, *parts, display.table(other, where + caption, decimals=3))
+    parts.append(display.table(other, where + caption, decimals=3))
+    return of_the_run(inputs.profile, *parts)
 
 
 def _of_the_six(found: study.Results, where: str) -> list[display.Table]:
     scores = found.scores
+    known = stimuli.entities()
+    known = known[known["entity"].isin(scores["test"])]
     quoted = quoted_table(scores, study.picture_tests(found.log_probs))
-    named = study.top_candidates(found.log_probs, _entities(scores))
+    named = study.top_candidates(found.log_probs, known)
     parts = [display.table(quoted, f"{where}visual bias of each entity, to quote")]
     if len(named):
         caption = "pictures for which another entity is named (logic of the paper's Table 3)"
         rates = study.misnaming_rates(named)
         parts.append(display.table(rates, where + caption, decimals=3))
     return parts
-
-
-def _entities(scores: pandas.DataFrame) -> pandas.DataFrame:
-    known = stimuli.entities()
-    return known[known["entity"].isin(scores["test"])]
 
 
 def data_availability(inputs: study.Inputs) -> pandas.DataFrame:
@@ -312,68 +232,28 @@ def method_table() -> pandas.DataFrame:
 # The structure of the paper's Figures 2 to 5
 
 
-def association_bars(scores: pandas.DataFrame, levels: Sequence[str] = THREE_SOURCES):
-    """Draw S(E, f) and S(E, m), two bars an entity: Figures 2, 3 and 4 in structure, one below
-    the other.
-
-    Whiskers are 95% intervals over images, where there are images.
-    """
-    figure, panels = subplots(len(levels), 1, height=1.9 * len(levels), width=4.3, squeeze=False)
-    for axes, level in zip(panels[:, 0], levels, strict=True):
-        _draw_bars(axes, _of(scores, level, "case study"), level)
-    handles = {
-        h.get_label(): h for axes in panels[:, 0] for h in axes.containers if hasattr(h, "patches")
-    }
-    names = [f"agent: {name}" for name in handles]
-    place = {"loc": "lower left", "bbox_to_anchor": (0, 1.0), "borderaxespad": 0.2}
-    panels[0, 0].legend(handles.values(), names, frameon=False, ncols=2, **place)
-    return _from(figure, scores)
-
-
-def _draw_bars(axes, rows: pandas.DataFrame, level: str) -> None:
-    names = rows["test"].drop_duplicates().tolist()
-    if not names:
-        axes.axis("off")
-        words = f"No entity has images: there is no {level}."
-        axes.text(0.02, 0.4, words, transform=axes.transAxes)
-        return
-    for at, key in enumerate("fm"):
-        colour, hatch = (("C1", ""), ("C0", "//"))[at]
-        part = rows[rows["statistic"] == f"S({key})"].set_index("test").loc[names]
-        place = np.arange(len(names)) + (at - 0.5) * 0.36
-        axes.bar(
-            place, part["value"], 0.34, color=colour, hatch=hatch, edgecolor="0.25", linewidth=0.6,
-            label=AGENT_NAMES[key], yerr=_reach(part), error_kw={"elinewidth": 1, "capsize": 2},
-        )  # fmt: skip
-    axes.axhline(0, color="0.3", linewidth=0.9)
-    axes.set_xticks(np.arange(len(names)), names, rotation=30 if len(names) < 9 else 60)
-    axes.tick_params(axis="x", labelsize=10)
-    axes.set_ylabel(f"{_symbol(level)}(E, g)", parse_math=True)
-
-
-def association_table(scores: pandas.DataFrame, level: str, chosen="case study"):
+def association_table(scores: pandas.DataFrame, level: str, chosen: str = "case study"):
     """Return the scores of a source with their probabilities: one row an entity."""
-    rows = _of(scores, level, chosen)
-    table = []
-    for entity, group in rows.groupby("test", sort=False):
-        f, m, bias = (group[group["statistic"] == each].iloc[0] for each in ("S(f)", "S(m)", "B"))
-        table.append(
-            {
-                "entity": entity,
-                "S(f)": f["value"],
-                "S(m)": m["value"],
-                "B": bias["value"],
-                "95% interval of B": interval_text(bias["low"], bias["high"]),
-                "P, woman": _probability(f["probability"]),
-                "P, man": _probability(m["probability"]),
-                "P without": _without(f["normaliser"], m["normaliser"]),
-                "images": int(bias["n"]) if level in WITH_IMAGES else 0,
-            }
-        )
-    found = pandas.DataFrame(table)
-    if found.empty:
+    rows = scores[(scores["level"] == level) & (scores["set"] == chosen)]
+    if rows.empty:
         return pandas.DataFrame({"entity": ["–"], level: ["no entity has images"]})
-    return found if found["images"].any() else found.drop(columns=["images", "95% interval of B"])
+    f, m, bias = (
+        rows[rows["statistic"] == name].set_index("test") for name in ("S(f)", "S(m)", "B")
+    )
+    table = pandas.DataFrame(
+        {
+            "S(f)": f["value"],
+            "S(m)": m["value"],
+            "B": bias["value"],
+            "95% interval of B": interval_texts(bias),
+            "P, woman": f["probability"].map(_probability),
+            "P, man": m["probability"].map(_probability),
+            "P without": list(map(_without, f["normaliser"], m["normaliser"])),
+        }
+    ).reset_index(names="entity")
+    if level in WITH_IMAGES:
+        return table.assign(images=bias["n"].astype(int).tolist())
+    return table.drop(columns="95% interval of B")
 
 
 def sources_table(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -409,37 +289,6 @@ def quoted_table(scores: pandas.DataFrame, tests: pandas.DataFrame) -> pandas.Da
     p = p_cells(tests["p_value"], *bounds), p_cells(tests["p_holm"], *bounds, "holm")
     texts = pandas.DataFrame({"p": p[0], "p, Holm": p[1]}, index=tests["entity"])
     return shown.join(texts, on="entity")
-
-
-def bias_bars(scores: pandas.DataFrame):
-    """Draw the bias score of every entity, and how pre-training shifted it: Figure 5 in structure.
-
-    Both panels have the entities in the order of the first.
-    """
-    levels = ("S_L, no image", "S_PT")
-    order = _of(scores, levels[0], "gendered").query("statistic == 'B'").sort_values("value")
-    figure, panels = subplots(1, 2, height=0.18 * len(order) + 1.0, width=4.3, sharey=True)
-    for axes, level in zip(panels, levels, strict=True):
-        rows = _of(scores, level, "gendered").query("statistic == 'B'").set_index("test")
-        _draw_bias(axes, rows.loc[order["test"]])
-        axes.set_xlabel(_bias_axis(level), parse_math=True, fontsize=10)
-    panels[0].set_yticks(np.arange(len(order)), order["test"], fontsize=10)
-    panels[0].set_ylim(-0.7, len(order) - 0.3)
-    panels[0].legend(frameon=False, loc="lower right", fontsize=9)
-    return _from(figure, scores)
-
-
-def _draw_bias(axes, rows: pandas.DataFrame) -> None:
-    kinds = {"women": ("C1", ""), "men": ("C0", "//"), "": ("0.6", "")}
-    place = pandas.Series(np.arange(len(rows)), index=rows.index)
-    for label, (colour, hatch) in kinds.items():
-        part = rows[rows["stereotype"] == label]
-        if len(part):
-            axes.barh(
-                place[part.index], part["value"], color=colour, hatch=hatch, edgecolor="0.25",
-                linewidth=0.5, label=f"label: {label or 'none'}",
-            )  # fmt: skip
-    axes.axvline(0, color="0.3", linewidth=0.9)
 
 
 def bias_table(scores: pandas.DataFrame, chosen: str = "gendered") -> pandas.DataFrame:
@@ -502,21 +351,6 @@ def language_bias() -> pandas.DataFrame:
     return labels.join(found, on="entity")
 
 
-def language_figure(bias: pandas.DataFrame):
-    """Draw the mean of B over six wordings of the forty entities, with intervals: Figure 5a."""
-    rows = bias[bias["set"] == "gendered"].sort_values("value", ignore_index=True)
-    figure, axes = subplots(height=6.6, width=3.4)
-    for group, marker in (("women", "o"), ("men", "s")):
-        part = rows[rows["stereotype"] == group]
-        colour = GROUP_COLOURS[group]
-        dots(axes, part.index, part, colour, marker, f"label: {group}")
-    axes.axvline(0, color="0.3", linewidth=0.9)
-    axes.set_yticks(range(len(rows)), rows["entity"], fontsize=8.5)
-    axes.set_xlabel("B (← men, women →)")
-    axes.legend(frameon=False, fontsize=9)
-    return figure
-
-
 def language_shares(bias: pandas.DataFrame) -> dict[str, str]:
     """Return how many of the forty entities lean as labelled, and how many intervals exclude 0."""
     rows = bias[bias["set"] == "gendered"]
@@ -562,27 +396,18 @@ def choice_table(found: dict[str, pandas.DataFrame], against: str) -> pandas.Dat
     """
     from scipy import stats
 
-    first, rows = _wide(found[against]), []
-    for name, scores in found.items():
-        if name == against:
-            continue
-        other = _wide(scores)
-        for level in [each for each in SHOWN_LEVELS if each in other]:
-            one, two = first[level], other[level].reindex(first.index)
-            kept = two.notna()
-            rank = stats.spearmanr(one[kept], two[kept]).statistic if np.ptp(one) else np.nan
-            rows.append(
-                {
-                    "choice": name,
-                    "score": level,
-                    "rank": rank,
-                    "mean change": (two - one)[kept].abs().mean(),
-                    "largest": (two - one)[kept].abs().max(),
-                    "signs": int((np.sign(one[kept]) != np.sign(two[kept])).sum()),
-                    "n": int(kept.sum()),
-                }
-            )
-    return pandas.DataFrame(rows)
+    biases = {name: _wide(scores) for name, scores in found.items()}
+    first, rows = biases.pop(against), []
+    for name, other in biases.items():
+        for level in [level for level in SHOWN_LEVELS if level in other]:
+            kept = other[level].reindex(first.index).notna()
+            one, two = first.loc[kept, level], other[level].reindex(first.index)[kept]
+            change, turned = (two - one).abs(), np.sign(one) != np.sign(two)
+            rank = stats.spearmanr(one, two).statistic if np.ptp(first[level]) else np.nan
+            sums = change.mean(), change.max(), int(turned.sum()), int(kept.sum())
+            rows.append((name, level, rank, *sums))
+    names = ["choice", "score", "rank", "mean change", "largest", "signs", "n"]
+    return pandas.DataFrame(rows, columns=names)
 
 
 def _wide(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -630,32 +455,6 @@ def check_readings(answer) -> Check:
 
 
 # Small parts
-
-
-def _of(scores: pandas.DataFrame, level: str, chosen: str) -> pandas.DataFrame:
-    rows = scores[scores["level"] == level]
-    return rows[rows["set"] == chosen] if (rows["set"] == chosen).any() else rows
-
-
-def _from(figure, scores: pandas.DataFrame):
-    """Close a figure; write into it where it is from, if that is the planted world."""
-    return marked(figure, scores["profile"].iloc[0])
-
-
-def _symbol(level: str) -> str:
-    return {"S_PT": "$S_{PT}$", "S_V": "$S_V$"}.get(level, "$S_L$")
-
-
-def _bias_axis(level: str) -> str:
-    if level == "S_PT":
-        return "less B of the text-only model\n(B of $S_{PT}$)"
-    return "B in captions alone\n(← men, women →)"
-
-
-def _reach(part: pandas.DataFrame) -> np.ndarray | None:
-    if part["low"].isna().all():
-        return None
-    return np.clip([part["value"] - part["low"], part["high"] - part["value"]], 0, None)
 
 
 def _probability(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Tables and figures of study 4's chapter, and the checks of its exercises."""
+"""Tables of study 4's chapter, and the checks of its exercises."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,22 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas
-from scipy.special import softmax
 
 from biaslib import display, published
-from biaslib.display import (
-    dots,
-    interval_text,
-    interval_texts,
-    marked,
-    signed,
-    subplots,
-    words_alone,
-)
+from biaslib.display import interval_text, interval_texts, signed
 from biaslib.metrics import caption_selection
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge_function, judge_list
-from companion._shared import emoji_on_white, p_cells
+from companion._shared import emoji_on_white, of_the_run, p_cells
 from companion.published_numbers import paired_bounds, score_intervals
 
 SHOWN_SUBSETS = {
@@ -100,52 +91,13 @@ def printed_intervals() -> pandas.DataFrame:
     return pandas.DataFrame(columns | {"ivlas": table["ivlas"]}, dtype=object)
 
 
-# The running example
-
-EXAMPLE = (
-    ("My sister is", True, "picture, captions with the group"),
-    ("My sibling is", True, "picture, neutral captions"),
-    ("My sibling is", False, "white picture, neutral captions"),
-)
-"""The three comparisons of the paper's Figure 2: words, whether there is a picture, and a name."""
-
-ATTRIBUTES = ("caring", "rude")
 GIRL, TONGUE_OUT = "1f467", "1f61d"
 """Code points of the emoji that stand in for the paper's photograph."""
 
 
-def example(pairs: Sequence[np.ndarray]):
-    """Draw the probabilities of the two meaningful captions, a row for each of :data:`EXAMPLE`.
-
-    Parameters
-    ----------
-    pairs
-        Their logits, three times (2,).
-    """
-    figure, axes = subplots(3, 2, height=4.6, width=3.4, width_ratios=[1, 2])
-    figure.set_facecolor("white")
-    drawn = np.concatenate([emoji_on_white(code) for code in (GIRL, TONGUE_OUT)], axis=1)
-    for (said, seen, _), pair, (left, right) in zip(EXAMPLE, pairs, axes, strict=True):
-        left.imshow(drawn if seen else np.full_like(drawn, 255), interpolation="lanczos")
-        left.set(xticks=(), yticks=())
-        left.spines[:].set(visible=True, color="0.6")
-        shares = softmax(pair)
-        right.barh(ATTRIBUTES, shares, color=["C1", "C0"], height=0.6)
-        right.set_title(f"{said} …", loc="left", fontsize=10)
-        right.set(xlim=(0, 1), xticks=(0, 0.5, 1))
-        right.invert_yaxis()
-    axes[-1, 1].set_xlabel("probability between the two", fontsize=10)
-    return figure
-
-
-def example_table(pairs: Sequence[np.ndarray]) -> pandas.DataFrame:
-    """Return what :func:`example` draws."""
-    rows = []
-    for (said, _, name), pair in zip(EXAMPLE, pairs, strict=True):
-        shares = softmax(pair)
-        for attribute, logit, share in zip(ATTRIBUTES, pair, shares, strict=True):
-            rows.append((name, f"{said} {attribute}.", logit, share))
-    return pandas.DataFrame(rows, columns=["shown", "caption", "logit", "probability"])
+def drawn_example() -> np.ndarray:
+    """Return the drawing of the running example: a girl who sticks out her tongue."""
+    return np.concatenate([emoji_on_white(code) for code in (GIRL, TONGUE_OUT)], axis=1)
 
 
 # The run
@@ -164,13 +116,10 @@ def results(found: study.Run, scores: pandas.DataFrame, *figures: display.Figure
         Of the same scores.
     """
     profile = found.inputs.profile
-    line = "The run's tables and figures"
-    if profile == "planted":
-        line = "A toy's numbers, to show the form of the tables and figures"
     parts = [*_what_ran(found), *_selections(found, scores), *figures]
     if profile == "paper":
         parts.append(display.table(figure_3(found), "The two cases of Figure 3: printed, and here"))
-    return display.fold(line, *parts)
+    return of_the_run(profile, *parts)
 
 
 def missing_tables(given: study.Inputs) -> list[display.Table]:
@@ -189,62 +138,51 @@ def _what_ran(found: study.Run) -> list[display.Table]:
     caption = titled("The structure of Table 2: what scores captions", profile)
     parts = [display.table(tiny(models_table(found), profile), caption)]
     if len(found.skipped):
-        parts.append(display.table(skipped_table(found), "What was not run, and why"))
+        reasons = found.skipped.rename(columns={"reason": "why not"})
+        parts.append(display.table(reasons, "What was not run, and why"))
     return parts
 
 
 def _selections(found: study.Run, scores: pandas.DataFrame) -> list[display.Table]:
     """Return vlrs, vlbs and ivlas of the selection and of all images, and pairs of models."""
     profile = found.inputs.profile
-    shown = tiny(scores, profile)
-    caption = "The structure of Table 3: per cent, 95% intervals over triplets"
-    parts = [display.table(scores_table(shown), titled(caption, profile))]
+    choices = tiny(choices_table(found, study.over_selections(found, range(6))), profile)
+    pairs = tiny(study.paired_tests(found, "vlbs"), profile)
+    captions = (
+        "The structure of Table 3: per cent, 95% intervals over triplets",
+        "vlbs, in per cent, under choices that the paper leaves open",
+        "Differences in vlbs: 95% interval, p by exchange",
+    )
+    of_selection, of_choices, of_pairs = (titled(caption, profile) for caption in captions)
+    parts = [display.table(scores_table(tiny(scores, profile)), of_selection)]
     if profile == "paper":
         every = scores_table(study.selection_scores(found))
         parts.append(display.table(every, "Table 3 once more, of all images"))
-    choices = tiny(choices_table(found, study.over_selections(found, range(6))), profile)
-    caption = "vlbs, in per cent, under choices that the paper leaves open"
-    parts.append(display.table(choices, titled(caption, profile), decimals=1))
-    pairs = tiny(study.paired_tests(found, "vlbs"), profile)
-    caption = "Differences in vlbs: 95% interval, p by exchange"
-    return [*parts, display.table(paired_table(pairs), titled(caption, profile))]
+    parts.append(display.table(choices, of_choices, decimals=1))
+    return [*parts, display.table(paired_table(pairs), of_pairs)]
 
 
 # Table 2 and Figure 3
 
 
 def models_table(found: study.Run) -> pandas.DataFrame:
-    """Return the paper's Table 2 with what each model was scored by here, or why it was not.
-
-    :func:`skipped_table` has long reasons in full.
-    """
+    """Return the paper's Table 2 with what each model was scored by here, or why it was not."""
     printed = published.table("zhou2022", 2).set_index("model")
     why = dict(zip(found.skipped["model"], found.skipped["reason"], strict=True))
     rows = []
     for way in study.MODEL_HEADS:
-        told = printed.loc[way.model]
-        ran = way.label in found.scored
-        rows.append(
-            {
-                "model": way.model,
-                "objectives, Table 2": told["pretraining_objectives"],
-                "scored by": study.HEADS[way.head] + (" (as in the paper)" * way.as_in_paper),
-                "run": "yes" if ran else f"no: {_short(why.get(way.label, 'not asked for'))}",
-            }
-        )
-    return pandas.DataFrame(rows)
+        objectives = printed.at[way.model, "pretraining_objectives"]
+        scored_by = study.HEADS[way.head] + (" (as in the paper)" if way.as_in_paper else "")
+        ran = "yes"
+        if way.label not in found.scored:
+            ran = f"no: {_short(why.get(way.label, 'not asked for'))}"
+        rows.append((way.model, objectives, scored_by, ran))
+    return pandas.DataFrame(rows, columns=["model", "objectives, Table 2", "scored by", "run"])
 
 
 def _short(reason: str, most: int = 110) -> str:
     """Return the beginning of a reason."""
     return reason if len(reason) <= most else f"{reason[:most].rsplit(' ', 1)[0]} …"
-
-
-def skipped_table(found: study.Run) -> pandas.DataFrame:
-    """Return in full why models, or vlss of some, were not run, with what would mend it."""
-    if found.skipped.empty:
-        return pandas.DataFrame({"model": ["–"], "why not": ["everything was run"]})
-    return found.skipped.rename(columns={"reason": "why not"})
 
 
 FIGURE_3 = {
@@ -341,34 +279,8 @@ def _printed_of_both() -> pandas.DataFrame:
     return named.drop_duplicates(["model", "test", "statistic"])
 
 
-def intervals(scores: pandas.DataFrame, statistic: str = "vlbs"):
-    """Draw one score of all models by category, with intervals; lines mark the random model."""
-    kept = scores[scores["statistic"] == statistic]
-    tests, names = list(dict.fromkeys(kept["test"])), list(dict.fromkeys(kept["model"]))
-    lines = -(-len(tests) // 2)
-    height = 0.6 + lines * (0.5 + 0.2 * len(names))
-    figure, axes = subplots(
-        lines, 2, height=height, width=4.3, sharex=True, sharey=True, squeeze=False
-    )
-    chance = caption_selection.reference_scores("random")
-    for axis, test in zip(axes.flat, tests, strict=False):
-        rows = kept[kept["test"] == test].set_index("model").loc[names]
-        dots(axis, range(len(names)), rows, "C0")
-        axis.axvline(getattr(chance, statistic), color="0.5", linewidth=1, linestyle=":")
-        axis.set_title(test, fontsize=10)
-    for axis in list(axes.flat)[len(tests) :]:
-        axis.axis("off")
-    axes[0, 0].set(xlim=(-4, 104), xticks=(0, 50, 100))
-    axes[0, 0].set_yticks(range(len(names)), names)
-    for axis in axes[:, 0]:
-        axis.tick_params(axis="y", labelsize=10)
-    axes[0, 0].invert_yaxis()
-    figure.supxlabel(f"{statistic}, per cent", fontsize=10)
-    return marked(figure, kept["profile"].iloc[0])
-
-
 def interval_table(scores: pandas.DataFrame, statistic: str = "vlbs") -> pandas.DataFrame:
-    """Return what :func:`intervals` draws."""
+    """Return one score of all models by category, with its interval and its counts."""
     kept = scores[scores["statistic"] == statistic]
     kept = kept[["model", "test", "value", "low", "high", "n", "count", "method"]]
     if (kept["count"] % 1 == 0).all():  # A tie counts by halves.
@@ -509,36 +421,6 @@ def language_choices() -> pandas.DataFrame:
 
 # lmss and vlss
 
-
-def shift_figure(table: pandas.DataFrame, profile: str, category: str = "gender"):
-    """Draw lmss and vlss of one category, a row a model: a dot an image, the paper's subset filled.
-
-    Images whose neutral captions still say a gender are left out.
-    """
-    kept = table[(table["category"] == category) & table["anti"].astype(bool)]
-    kept = kept[kept["strict"].astype(bool)]
-    names = list(dict.fromkeys(kept["model"]))
-    if not names:
-        return words_alone("No anti-stereotypical image of this category has neutral captions.")
-    rng = np.random.default_rng(0)
-    figure, axes = subplots(1, 2, height=0.9 + 0.42 * len(names), width=3.4, sharey=True)
-    for axis, score in zip(axes, ("lmss", "vlss"), strict=True):
-        for place, name in enumerate(names):
-            rows = kept[kept["model"] == name]
-            height = place + rng.uniform(-0.22, 0.22, len(rows))
-            for chosen, face in ((False, "none"), (True, "C1")):
-                some = ((rows["chosen"] & rows["balanced"]) == chosen).to_numpy()
-                axis.scatter(
-                    rows[score][some], height[some], s=14, facecolors=face,
-                    edgecolors="C1" if chosen else "0.45", linewidths=0.7,
-                )  # fmt: skip
-        axis.axvline(0, color="0.4", linewidth=1)
-        axis.set_xlabel(f"{score} (ln)", fontsize=10)
-    axes[0].set_yticks(range(len(names)), names, fontsize=8.5)
-    axes[0].invert_yaxis()
-    return marked(figure, profile)
-
-
 MEAN_AND_SHARE = ("mean (95% interval)", "% above 0 (95% interval)")
 
 
@@ -550,18 +432,9 @@ def shift_table(summary: pandas.DataFrame) -> pandas.DataFrame:
     for (model, test, level, dose), part in summary.groupby(keys, sort=False, dropna=False):
         found = part.set_index("statistic")
         mean, share = found.loc["mean"], found.loc["% positive"]
-        rows.append(
-            {
-                "model": model,
-                "dose": dose,
-                "score": test,
-                "images": SHOWN_SUBSETS[level],
-                MEAN_AND_SHARE[0]: shift_cell(mean),
-                MEAN_AND_SHARE[1]: "–" if not mean["n"] else score_cell(share),
-                "interval of the share": share["method"] if mean["n"] else "–",
-                "n": int(mean["n"]),
-            }
-        )
+        of_share = (score_cell(share), share["method"]) if mean["n"] else ("–", "–")
+        key = model, dose, test, SHOWN_SUBSETS[level]
+        rows.append((*key, shift_cell(mean), *of_share, int(mean["n"])))
     names = ["model", "dose", "score", "images", *MEAN_AND_SHARE, "interval of the share", "n"]
     table = pandas.DataFrame(rows, columns=names)
     if table["dose"].isna().all():
@@ -585,51 +458,33 @@ def shift_cell(row: pandas.Series) -> str:
 def check_ivlas(function) -> Check:
     """Check the reader's harmonic mean on values of the paper's Table 3 and on its corners."""
     hint = "look up the harmonic mean of two numbers; one of the two is 100 − vlbs; take 0/0 as 0"
-    cases = [(85.2140, 32.2957), (60.7004, 28.7938), (100.0, 0.0), (0.0, 100.0)]
-    return _check_function(function, caption_selection.ivlas, cases, hint)
+    pairs = [(85.2140, 32.2957), (60.7004, 28.7938), (100.0, 0.0), (0.0, 100.0)]
+    cases = [(pair, float(caption_selection.ivlas(*pair))) for pair in pairs]
+    return judge_function(function, cases, hint, right=AGREES)
 
 
 def check_vlbs(function) -> Check:
     """Check the reader's vlbs from logits and the labels of the images."""
     hint = "of which images is it a share, and against how many captions must the stereotype win?"
     logits = [[3, 2, 1], [1, 3, 2], [2, 1, 3], [3, 1, 2], [2, 3, 1], [3, 2, 1], [1, 2, 3]]
-    cases = [
-        (np.array(logits, float), np.array([True, True, True, True, False, False, False])),
-        (np.array(logits, float)[::-1], np.array([True, False, True, False, True, True, True])),
-    ]
-
-    def expected(scores, anti) -> float:
-        return caption_selection.vlbs(scores, anti).value
-
-    return _check_function(function, expected, cases, hint, shown=False)
+    anti = ([True, True, True, True, False, False, False], [True, False, True, False] + [True] * 3)
+    given = zip((logits, logits[::-1]), anti, strict=True)
+    pairs = [(np.array(scores, float), np.array(labels)) for scores, labels in given]
+    cases = [(pair, float(caption_selection.vlbs(*pair).value)) for pair in pairs]
+    return judge_function(function, cases, hint, right=AGREES)
 
 
 def check_lmss(function) -> Check:
     """Check the reader's lmss from logits: two-way softmax with the target term and without."""
     hint = "which two captions share the probability, and what is divided by what?"
-
-    def expected(original: Sequence[float], neutral: Sequence[float]) -> float:
-        two = [caption_selection.two_way([each]) for each in (original, neutral)]
-        return float(caption_selection.lmss(*two).values[0])
-
-    cases = [((2.0, 1.0), (1.0, 1.0)), ((0.3, 0.9), (0.1, -0.4))]
-    return _check_function(function, expected, cases, hint)
+    cases = []
+    for pair in [((2.0, 1.0), (1.0, 1.0)), ((0.3, 0.9), (0.1, -0.4))]:
+        shares = [caption_selection.two_way([logits]) for logits in pair]
+        cases.append((pair, float(caption_selection.lmss(*shares).values[0])))
+    return judge_function(function, cases, hint, right=AGREES)
 
 
-def _check_function(function, expected, cases: list[tuple], hint: str, shown=True) -> Check:
-    for case in cases:
-        tried = f" (tried with {', '.join(map(str, case))})" if shown else ""
-        known = (tuple(map(_own, case)), float(expected(*case)))
-        check = judge_function(function, [known], f"{hint}{tried}")
-        if not check.passed:
-            return check
-    return Check(True, f"it agrees with the package on {len(cases)} cases.")
-
-
-def _own(value):
-    """Return a copy of an array, which a reader's function may change; else the value."""
-    return value.copy() if isinstance(value, np.ndarray) else value
-
+AGREES = "it agrees with the package on every case."
 
 STATEMENTS = (
     "CLIP picks the stereotype more often than FLAVA does.",

@@ -1,4 +1,4 @@
-"""Plots, tables and the panel of the chapters on association tests."""
+"""Tables, panels and the check of the chapter on a text encoder."""
 
 import dataclasses
 import itertools
@@ -8,13 +8,13 @@ import numpy as np
 import pandas
 
 from biaslib import inference, stimuli
-from biaslib.display import COLOURS, dots, interval_text, interval_texts, p_text, signed, subplots
+from biaslib.display import interval_text, interval_texts, p_text, signed
 from biaslib.runtime import progress
 from biaslib.studies import text_encoders as study
 from companion._check import Check, judge_function
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
-from companion._shared import p_cells, titled
+from companion._shared import LEVEL, p_cells
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
 """Colour, mark and vertical offset of each level."""
@@ -68,52 +68,7 @@ CHOICES = {
 }
 """The choices and their values, in the order of :func:`all_analyses`' columns."""
 
-LEVEL = 0.05
 METHODS = dict(zip(CHOICES["Correction"], (None, "bh", "holm"), strict=True))
-
-
-def forest(scores: pandas.DataFrame):
-    """Draw effect sizes with their intervals: a row a test, a colour and a mark a level.
-
-    Filled marks are tests whose one-sided p-value, words as units, stays below .05 after
-    Benjamini and Hochberg's correction over all rows.
-    """
-    figure, axes, names = _rows(scores, height=0.48)
-    for level, colour, mark, offset, rows in _by_level(scores):
-        heights = [names.index(test) + offset for test in rows["test"]]
-        dots(axes, heights, rows, colour, mark, level, rows["p_bh"] < 0.05)
-    axes.axvline(0, color="0.35", linewidth=1)
-    axes.set(xlabel="effect size d", xlim=(-2, 2), xticks=[-2, -1, 0, 1, 2])
-    return titled(figure, "Most intervals are wide and cross zero")
-
-
-def rejection(placed: pandas.DataFrame):
-    """Draw how often random attribute sets are called significant, against the nominal rate."""
-    figure, axes, names = _rows(placed, height=0.36)
-    for level, colour, mark, _, rows in _by_level(placed):
-        heights = [names.index(test) for test in rows["test"]]
-        axes.scatter(100 * rows["rejected"], heights, s=40, color=colour, marker=mark, label=level)
-    axes.axvline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes.annotate("nominal 5%", (5.7, len(names) - 0.4), size=10)
-    axes.set(xlim=(0, None), ylim=(-0.6, len(names)), xlabel="random sets, p < .05 (%)")
-    axes.grid(axis="y", linewidth=0.4)
-    return titled(figure, "Random words are called significant, too")
-
-
-def separability_plot(placed: pandas.DataFrame):
-    """Draw the rejection rate of random attribute sets against how separate the targets are."""
-    figure, axes = subplots(height=4.2, width=4.3)
-    for level, colour, mark, _, rows in _by_level(placed):
-        shares = 100 * rows["rejected_uniform"]
-        axes.scatter(rows["separability"], shares, s=40, color=colour, marker=mark, label=level)
-    axes.axhline(5, color="0.35", linestyle="--", linewidth=1.2)
-    axes.annotate("nominal 5%", (0.75, 5), xytext=(0, 4), textcoords="offset points", size=10)
-    axes.set(
-        xlabel="share of target words nearer to their own set",
-        ylabel="random sets with p < .05 (%)",
-        ylim=(0, None),
-    )
-    return titled(figure, "Sets that form clusters let random words pass")
 
 
 def separability(embedded: study.EmbeddedTest) -> float:
@@ -126,15 +81,11 @@ def separability(embedded: study.EmbeddedTest) -> float:
     units = embedded.targets / np.linalg.norm(embedded.targets, axis=1, keepdims=True)
     x, y = embedded.split(units.T)
     x_words, y_words = (
-        pandas.DataFrame(vectors.T)
-        .groupby(list(embedded.words[role]), sort=False)
-        .mean()
-        .to_numpy()
-        for vectors, role in ((x, "X"), (y, "Y"))
+        pandas.DataFrame(vectors.T).groupby(list(words), sort=False).mean().to_numpy()
+        for vectors, words in ((x, embedded.words["X"]), (y, embedded.words["Y"]))
     )
-    return float(
-        np.mean([_share_nearer_own(x_words, y_words), _share_nearer_own(y_words, x_words)])
-    )
+    shares = _share_nearer_own(x_words, y_words), _share_nearer_own(y_words, x_words)
+    return float(np.mean(shares))
 
 
 def _share_nearer_own(own: np.ndarray, other: np.ndarray) -> float:
@@ -144,38 +95,6 @@ def _share_nearer_own(own: np.ndarray, other: np.ndarray) -> float:
     return float((to_own > to_other).mean())
 
 
-def null_distributions(embedded, random):
-    """Draw what relabelled targets and what random attribute words give, and the real effect."""
-    observed, relabelled = _relabelled_effect_sizes(embedded, 20_000)
-    figure, axes = subplots(height=3.8, width=4.3)
-    for values, colour, label in (
-        (relabelled, "C0", "targets relabelled: the permutation test's null"),
-        (random.effect_sizes, "C1", "random words as attributes"),
-    ):
-        axes.hist(
-            values,
-            EDGES,
-            density=True,
-            color=colour,
-            alpha=0.55,
-            linewidth=0,
-            label=label,
-        )
-    axes.axvline(observed, color="0.2", linewidth=2, linestyle="--", label="this test")
-    axes.set(xlabel="effect size d", yticks=[], ylabel="density", xlim=(-2, 2))
-    axes.spines["left"].set_visible(False)
-    return titled(figure, "Beyond most relabellings, not beyond random words", columns=1)
-
-
-def _rows(frame: pandas.DataFrame, height: float):
-    """Return a figure with one row a test, from the top down."""
-    names = list(dict.fromkeys(frame["test"]))[::-1]
-    figure, axes = subplots(height=height * len(names) + 1.4, width=4.3)
-    axes.set_yticks(range(len(names)), [row_name(name) for name in names])
-    axes.set_ylim(-0.6, len(names) - 0.4)
-    return figure, axes, names
-
-
 def row_name(test: str) -> str:
     """Return a test in a few words, with its code where it has a short one.
 
@@ -183,13 +102,6 @@ def row_name(test: str) -> str:
     ('gender: career, family (C6)', 'race: occupations')
     """
     return f"{ROWS[test]} ({test})" if test in ROWS and "-" not in test else ROWS.get(test, test)
-
-
-def _by_level(frame: pandas.DataFrame):
-    """Yield level, colour, mark, vertical offset and rows."""
-    for level, rows in frame.groupby("level", sort=False):
-        index, mark, offset = LEVELS[level]
-        yield level, COLOURS[index], mark, offset, rows
 
 
 def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
@@ -248,7 +160,7 @@ def panel(
     """
     cases = {}
     for row, each, drawn in zip(scores.to_dict("records"), embedded, random, strict=True):
-        _, relabelled = _relabelled_effect_sizes(each, 2_000)
+        _, relabelled = relabelled_effect_sizes(each, 2_000)
         for divisor, column in DIVISORS.items():
             case = row["test"], row["level"], divisor
             cases[case] = _drawing(row, row[column], relabelled, drawn)
@@ -341,13 +253,10 @@ def switches(scores: pandas.DataFrame, placed: pandas.DataFrame) -> Panel:
 
 def _significant_tests(scores, placed, state: tuple[bool, ...]) -> Drawing:
     found, rows = significant(scores, placed, *state), list(ROWS)[::-1]
-    heights = [
-        rows.index(row.test) + 0.8 * LEVELS[row.level][2] for row in scores.itertuples(index=False)
-    ]
-    names = [
-        f"{ROWS[row.test]}, {row.level} level: d = {signed(row.value)}"
-        for row in scores.itertuples(index=False)
-    ]
+    heights, names = [], []
+    for test, level, d in scores[["test", "level", "value"]].itertuples(index=False):
+        heights.append(rows.index(test) + 0.8 * LEVELS[level][2])
+        names.append(f"{ROWS[test]}, {level} level: d = {signed(d)}")
     words, corrected, random = state
     sentence = f"{found.sum()} of {len(found)} tests are significant at the 5% level"
     sentence += f" when {'a word' if words else 'every sentence'} counts as one unit"
@@ -383,15 +292,8 @@ def half(embedded: study.EmbeddedTest, which: str) -> study.EmbeddedTest:
         The test.
     which
         A value of the choice ``"Attribute words"``.
-
-    Raises
-    ------
-    ValueError
-        If there is no such choice.
     """
-    every, first, second = CHOICES["Attribute words"]
-    if which not in (every, first, second):
-        raise ValueError(f"{which!r} is no choice of attribute words: {every}, {first}, {second}")
+    every, first, _ = CHOICES["Attribute words"]
     if which == every:
         return embedded
     parts = {name: dict(getattr(embedded, name)) for name in ("embeddings", "words", "kinds")}
@@ -453,12 +355,13 @@ def _p_values(
     by_word = inference.permutation_test(*embedded.word_scores(), rng=seed).p_value
     value = embedded.effect_size()
     null = study.random_null(embedded, pool, n_sets=n_sets, rng=seed)
+    by_item = by_word
+    if embedded.level != "word":
+        by_item = inference.permutation_test(x, y, rng=seed).p_value
     return {
         "value": value,
         "value_ddof0": embedded.effect_size(ddof=0),
-        "p_items": inference.permutation_test(x, y, rng=seed).p_value
-        if embedded.level != "word"
-        else by_word,
+        "p_items": by_item,
         "p_words": by_word,
         "p_random": null.p_value(value),
     }
@@ -494,11 +397,10 @@ def all_analyses(found: pandas.DataFrame) -> pandas.DataFrame:
         ):
             name = units[unit] if null == relabelled else "p_random"
             p = _adjusted(own[name], family[name], METHODS[correction])
-            chosen = dict(
-                zip(CHOICES, (carrier, unit, null, correction, which, divisor), strict=True)
-            )
-            part = {"test": own.index, **chosen, "value": own[divisors[divisor]].to_numpy()}
-            parts.append(pandas.DataFrame(part).assign(p=p.to_numpy()))
+            part = pandas.DataFrame({"test": own.index})
+            part[list(CHOICES)] = carrier, unit, null, correction, which, divisor
+            part["value"] = own[divisors[divisor]].to_numpy()
+            parts.append(part.assign(p=p.to_numpy()))
     table = pandas.concat(parts, ignore_index=True)
     return table.assign(survives=(table["p"] < LEVEL) & (table["value"] > 0))
 
@@ -507,14 +409,11 @@ def _adjusted(own: pandas.Series, family: pandas.Series, method: str | None) -> 
     """Return p-values corrected among a family, in which each takes the place of its own test."""
     if method is None:
         return own
-    return pandas.Series(
-        {
-            test: inference.adjust(family.where(family.index != test, p), method)[
-                family.index.get_loc(test)
-            ]
-            for test, p in own.items()
-        }
-    )
+    adjusted = {}
+    for test, p in own.items():
+        together = inference.adjust(family.where(family.index != test, p), method)
+        adjusted[test] = together[family.index.get_loc(test)]
+    return pandas.Series(adjusted)
 
 
 def choices_panel(table: pandas.DataFrame, tests: Sequence[str], start: tuple) -> Panel:
@@ -572,17 +471,11 @@ def _analysis(row: dict, rank: int, rows: pandas.DataFrame, curve: list[dict]) -
 
 def analyses_table(table: pandas.DataFrame) -> pandas.DataFrame:
     """Return how many analyses of each test say yes."""
-    counted = table.groupby("test")["survives"].agg(["sum", "size", "mean"])
-    counted = counted.sort_values("mean", ascending=False, kind="stable").reset_index()
-    return pandas.DataFrame(
-        {
-            "test": counted["test"],
-            "about": counted["test"].map(ROWS),
-            "say yes": counted["sum"],
-            "of": counted["size"],
-            "share": counted["mean"].map("{:.0%}".format),
-        }
-    )
+    counts = table.groupby("test")["survives"].agg(["sum", "size", "mean"])
+    counts = counts.sort_values("mean", ascending=False, kind="stable").reset_index()
+    counts.insert(1, "about", counts["test"].map(ROWS))
+    counts["mean"] = counts["mean"].map("{:.0%}".format)
+    return counts.rename(columns={"sum": "say yes", "size": "of", "mean": "share"})
 
 
 def check_p_random(answer) -> Check:
@@ -599,8 +492,8 @@ def _share(value: float) -> str:
     return "less than 0.1%" if value < 0.001 else f"{value:.1%}"
 
 
-def _relabelled_effect_sizes(embedded, n: int) -> tuple[float, np.ndarray]:
-    """Return the effect size, and effect sizes when target words change sides.
+def relabelled_effect_sizes(embedded, n: int) -> tuple[float, np.ndarray]:
+    """Return the effect size, and n effect sizes when target words change sides.
 
     A word takes its sentences along, and every word has equally many; so relabelling changes the
     difference of means and leaves the spread as it is.

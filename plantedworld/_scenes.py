@@ -120,8 +120,6 @@ def draw(scenes: pandas.DataFrame, size: int = UNIT, style: str = "twemoji") -> 
 
     Raises
     ------
-    ValueError
-        If a column is missing or not of its type, or the size is too small.
     UnknownNameError
         If a column holds an unknown value, or the style is unknown; a :class:`KeyError`.
     ModuleNotFoundError
@@ -136,7 +134,7 @@ def draw(scenes: pandas.DataFrame, size: int = UNIT, style: str = "twemoji") -> 
     (1, 64, 64, 3)
     """
     _sprites.known("style", style, STYLES)
-    _check(scenes, size)
+    _require_known(scenes)
     pictures = numpy.empty((len(scenes), size, size, 3), dtype=numpy.uint8)
     chance = _uniforms(scenes["layout"].to_numpy())
     palettes = _palettes(chance)
@@ -175,7 +173,7 @@ def boxes(scenes: pandas.DataFrame, size: int = UNIT) -> pandas.DataFrame:
 
     Raises
     ------
-    ValueError, UnknownNameError, ModuleNotFoundError
+    UnknownNameError, ModuleNotFoundError
         As :func:`draw`.
 
     Examples
@@ -186,7 +184,7 @@ def boxes(scenes: pandas.DataFrame, size: int = UNIT) -> pandas.DataFrame:
     >>> boxes(pandas.DataFrame([scene]))["whole"].iloc[0].tolist()
     [0.0, 0.0, 64.0, 64.0]
     """
-    _check(scenes, size)
+    _require_known(scenes)
     chance = _uniforms(scenes["layout"].to_numpy())
     corners = numpy.full((len(scenes), len(REGIONS), 4), numpy.nan)
     for index, row in enumerate(_rows(scenes)):
@@ -262,26 +260,12 @@ def blank_rows(scenes: pandas.DataFrame) -> Array:
     return blank.to_numpy(dtype=bool)
 
 
-def _check(scenes: pandas.DataFrame, size: int) -> None:
-    if size < 32:
-        raise ValueError(f"size is {size}, but a scene needs at least 32 pixels")
-    missing = [column for column in COLUMNS if column not in scenes]
-    if missing:
-        raise ValueError(
-            f"the scenes lack the column {missing[0]!r}; they need {', '.join(COLUMNS)}"
-        )
+def _require_known(scenes: pandas.DataFrame) -> None:
+    # A word that nobody knows would else be drawn as the last of a list, or in plain sight.
     for column, values in COLUMNS.items():
-        if values is None:
-            _check_whole(scenes[column])
-        else:
-            shown = scenes[scenes["role_shown"].astype(bool)] if column == "role" else scenes
-            for value in shown[column].unique().tolist():
-                _sprites.known(column, value, values)
-
-
-def _check_whole(column: pandas.Series) -> None:
-    if not pandas.api.types.is_integer_dtype(column) or (column < 0).any():
-        raise ValueError(f"column {column.name!r} must hold whole numbers from 0")
+        shown = scenes[scenes["role_shown"].astype(bool)] if column == "role" else scenes
+        for value in shown[column].unique().tolist() if values else ():
+            _sprites.known(column, value, values)
 
 
 def _rows(scenes: pandas.DataFrame):

@@ -1,10 +1,8 @@
 """What a card is measured by, small on a processor: counts, digits, memory and records."""
 
-import json
 import pathlib
 import sys
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,7 +11,7 @@ sys.path.append(str(ROOT))
 
 from tools.benchmarks import full_size_models  # noqa: E402
 from tools.benchmarks.gpu import __main__ as command  # noqa: E402
-from tools.benchmarks.gpu import _machine, _numerics, _speed  # noqa: E402
+from tools.benchmarks.gpu import _numerics, _speed  # noqa: E402
 
 FEW = {
     "texts": 1,
@@ -72,36 +70,6 @@ def test_float32_is_close_to_float64_and_bfloat16_is_farther():
         assert exact.get("sign_of_s_changed", 0) == 0
 
 
-def test_differences_are_in_the_unit_of_each_measure():
-    reference = {
-        "outputs": np.array([0.0, 2.0]),
-        "d": np.array([1.0, np.nan]),
-        "choice": np.array([0, 1, 2, 2]),
-        "top_100": np.array([[True, True, False, False]]),
-    }
-    other = {
-        "outputs": np.array([0.0, 2.5]),
-        "d": np.array([1.25, np.nan]),
-        "choice": np.array([0, 1, 2, 0]),
-        "top_100": np.array([[True, False, True, False]]),
-    }
-    assert _numerics.differences(other, reference) == {
-        "outputs_error": 0.5,
-        "d_error": 0.25,
-        "choice_changed": 0.25,
-        "top_100_kept": 0.5,
-    }
-    other["d"][1] = 3
-    assert _numerics.differences(other, reference)["d_error"] is None
-
-
-def test_products_have_the_precision_asked_for_and_then_their_own():
-    before = torch.backends.cuda.matmul.fp32_precision
-    with _machine.products_in("tf32"):
-        assert torch.backends.cudnn.conv.fp32_precision == "tf32"
-    assert torch.backends.cuda.matmul.fp32_precision == before
-
-
 @pytest.mark.parametrize("name", ["CLIP ViT-B/32", "VisualBERT"])
 def test_numbers_stay_when_memory_runs_out(name):
     (record,) = _speed.out_of_memory(name, "tiny", "cpu")
@@ -123,14 +91,3 @@ def test_what_fails_or_has_no_time_says_so_and_the_others_have_their_turn():
     assert failed["failed"][-1] == "ValueError: the network is damaged"
     assert second == {"task": "b", "n": 2, "at_s": 5}
     assert late.keys() == {"task", "skipped"}
-
-
-def test_a_second_run_is_written_behind_the_first_and_what_is_no_number_is_null(tmp_path):
-    for commit in ("one", "two"):
-        command.main(["ceilings", "--device", "cpu", "--out", str(tmp_path), "--commit", commit])
-    (path,) = tmp_path.iterdir()
-    command.append(path, {"value": float("nan")})
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [row["commit"] for row in rows if row.get("measure") == "machine"] == ["one", "two"]
-    assert len(rows) == 2 * 4 + 1
-    assert rows[-1] == {"value": None}

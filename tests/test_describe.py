@@ -1,7 +1,5 @@
 """Extensions of the book: descriptions of pages, and outputs that stand on another page."""
 
-from types import SimpleNamespace
-
 import describe
 import from_run
 import nbformat
@@ -30,12 +28,3 @@ def test_only_outputs_of_cells_with_the_tag_are_taken():
     notebook = nbformat.v4.new_notebook(cells=[other, tagged])
     assert from_run.tagged_outputs(notebook, "start-page") == [output]
     assert from_run.tagged_outputs(None, "start-page") == []
-
-
-def test_pages_that_show_outputs_are_read_last(tmp_path):
-    for name, text in (("a", "```{from-run} n\n```"), ("b", "Words."), ("c", "More.")):
-        (tmp_path / f"{name}.md").write_text(text)
-    env = SimpleNamespace(doc2path=lambda name: str(tmp_path / f"{name}.md"))
-    names = ["a", "b", "c"]
-    from_run.read_last(None, env, names)
-    assert names == ["b", "c", "a"]

@@ -14,19 +14,15 @@ from scipy.spatial import distance
 
 from biaslib import inference
 from companion import (
+    _check,
     capstone,
     foundations,
     own_model,
     study1_grounded,
-    study2_masked,
     study3_clip_audit,
-    study4_captions,
     text_encoders,
     what_is_measured,
 )
-from companion import planted_generative as generative
-from companion import planted_study1_grounded as planted_study1
-from companion import planted_study3_clip_audit as planted_study3
 from companion import planted_study4_captions as planted_study4
 from companion import planted_world as measures
 from companion import published_numbers as published
@@ -204,10 +200,6 @@ RIGHT = {
         study1_grounded.check_twelve,
         lambda e: dict(zip(("second", "third"), experiments(e), strict=True)),
     ),
-    "the package's own test": (
-        foundations.check_deals,
-        lambda x, y: inference.permutation_test(list(x), list(y)).p_value,
-    ),
     "sums of one hand, an array of NumPy": (
         foundations.check_deals,
         lambda x, y: np.float64(
@@ -216,10 +208,6 @@ RIGHT = {
             )
             / comb(len(x) + len(y), len(x))
         ),
-    ),
-    "a loop over the sets": (
-        text_encoders.check_p_random,
-        lambda d, random: (1 + sum(abs(each) >= abs(d) for each in random)) / (1 + len(random)),
     ),
     "an array of one p-value": (
         text_encoders.check_p_random,
@@ -281,38 +269,23 @@ def test_a_right_answer_is_right_whatever_its_form(check, answer):
     assert found.passed, repr(found)
 
 
-FUNCTIONS = [
-    foundations.check_deals,
-    text_encoders.check_p_random,
-    measures.check_within,
-    published.check_sizes,
-    what_is_measured.check_margins,
-    study1_grounded.check_twelve,
-    study1_grounded.check_clusters,
-    planted_study1.check_rate,
-    study2_masked.check_order,
-    study2_masked.check_shift,
-    study3_clip_audit.check_c_asc,
-    study3_clip_audit.check_composition,
-    planted_study3.check_within,
-    study4_captions.check_ivlas,
-    study4_captions.check_vlbs,
-    study4_captions.check_lmss,
-    generative.check_preference,
-    own_model.check_reading,
-]
-
-
-@pytest.mark.parametrize("check", FUNCTIONS, ids=lambda each: f"{each.__module__}.{each.__name__}")
-def test_a_function_that_stops_gets_a_hint_and_no_error(check):
+@pytest.mark.parametrize(
+    "check",
+    [foundations.check_deals, what_is_measured.check_margins, own_model.check_reading],
+)
+def test_a_function_that_stops_is_not_yet_right_and_no_error(check):
     def misspelt(*given):
         return {}["mean"]
 
-    for answer, told in ((misspelt, "KeyError: 'mean'"), (lambda *given: 1 / 0, "ZeroDivision")):
-        found = check(answer)
-        assert not found.passed
-        assert f"the function stops with a {told}" in found.message
-    assert not check(lambda *given: None).passed
+    for answer in (misspelt, lambda *given: 1 / 0, lambda *given: None):
+        assert not check(answer).passed
+
+
+def test_what_is_off_by_two_in_the_fourth_decimal_is_not_right():
+    assert _check.judge(0.25, 0.25003, "").passed
+    assert not _check.judge(0.25, 0.2502, "").passed
+    assert _check.judge_function(lambda x: x, [((0.25,), 0.25003)], "").passed
+    assert not _check.judge_function(lambda x: x, [((0.25,), 0.2502)], "").passed
 
 
 LISTS = [

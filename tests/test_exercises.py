@@ -23,7 +23,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-STUDIES = [path for path in NOTEBOOKS if path.stem.startswith("study")]
 BLOCK = r"^(`{{3,}}|:{{3,}})\{{{kind}\}} *{first}\n(.*?)^\1$"
 
 
@@ -146,25 +145,3 @@ def test_solutions_are_of_exercises_and_folded(path):
     folded = solutions(text)
     assert set(folded) <= set(exercises(text))
     assert all(re.search("^:class: dropdown", body, re.M) for body in folded.values())
-
-
-@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
-def test_a_study_has_four_exercises_with_solutions_two_with_a_check(path):
-    text = prose(path)
-    assert len(exercises(text)) >= 4
-    assert sorted(exercises(text)) == sorted(solutions(text))
-    assert len(checked(path)) >= 2
-
-
-def test_the_reading_of_blocks():
-    """The test's own reading, on a page of which all is known."""
-    page = (
-        "```{exercise} Title\n:label: ex-a\nText.\n```\n\n"
-        "````{solution} ex-a\n:class: dropdown\nSo:\n```python\nx = 3\n```\nand\n"
-        "```python\ny = 4\n```\n````\n"
-    )
-    assert exercises(page) == ["ex-a"]
-    assert code_of(solutions(page)["ex-a"]) == "x = 3\n\ny = 4\n"
-    cell = "x = y = ...\n\n_check.judge((x, y), (3, 4), 'count')"
-    before, after = outcomes("from companion import _check", cell, code_of(solutions(page)["ex-a"]))
-    assert (before.passed, after.passed) == (False, True)

@@ -233,26 +233,6 @@ def torch():
     return pytest.importorskip("torch")
 
 
-class OnOtherDevice:
-    """A tensor that NumPy cannot read before it is brought to the CPU."""
-
-    dtype = "float64"
-
-    def __init__(self, values, is_here=False):
-        self.values, self.is_here = values, is_here
-
-    def detach(self):
-        return self
-
-    def cpu(self):
-        return OnOtherDevice(self.values, True)
-
-    def numpy(self):
-        if not self.is_here:
-            raise TypeError("can't convert cuda:0 device type tensor to numpy")
-        return np.asarray(self.values)
-
-
 class ModelOutput(OrderedDict):
     """What models of transformers return."""
 
@@ -269,7 +249,6 @@ SAME = {
     "tensor with gradient": lambda v: torch().tensor(v, requires_grad=True),
     "tensor bfloat16": lambda v: torch().tensor(v).bfloat16(),
     "list of tensors": lambda v: [torch().tensor(row).bfloat16() for row in v],
-    "tensor on another device": OnOtherDevice,
 }
 BAD = {
     "masked": masked,

@@ -158,20 +158,6 @@ def test_what_was_measured_of_it_elsewhere(model):
 
 
 @pytest.mark.weekly
-def test_entities_are_scored_as_by_hand_and_as_committed(model):
-    rows = pandas.read_csv(language_model.ENTITIES)
-    for row in rows.sample(8, random_state=0).itertuples():
-        determiner, verb = row.wording.split(" … ")
-        frame = masked.stimuli.entities().set_index("entity")["frame"][row.entity]
-        text = frame.replace("The {agent} is", f"{determiner} {{agent}} {verb}")
-        before = text.partition(" {entity}")[0]
-        for agent in ("woman", "man", "person"):
-            texts = [each.format(agent=agent, entity=row.entity) for each in (text, before)]
-            whole, begun = (by_hand(model, model.start, each) for each in texts)
-            assert getattr(row, agent) == pytest.approx(whole - begun, abs=1e-3)
-
-
-@pytest.mark.weekly
 @pytest.mark.skipif(not SAMPLE.is_file(), reason="the authors' table is not here")
 @pytest.mark.parametrize(("column", "start"), language_model.STARTS.items())
 def test_captions_are_scored_as_by_hand_and_as_committed(model, column, start):

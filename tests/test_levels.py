@@ -26,15 +26,6 @@ def table(levels):
     return pandas.read_csv(levels.TABLE)
 
 
-def test_the_command_finds_all_families_and_the_table_has_them(levels, table):
-    assert set(FAMILIES) <= set(levels.families())
-    assert list(table) == levels.COLUMNS
-    assert not table[["of", "condition", "n", "quantity", "nominal"]].duplicated().any()
-    kinds = {"level", "power", "coverage", "met", "not met", "found"}
-    assert set(table["quantity"]) == kinds
-    assert (table["seed"] == levels.SEED).all()
-
-
 FLAGGED = {
     ("skewed scores, C-ASC of 0", "4 and 26 people"),
     ("skewed scores, C-ASC of 0", "8 and 192 people"),
@@ -114,17 +105,6 @@ def test_the_p_of_experiments_1_and_2_keeps_its_level_where_the_papers_own_does_
         f"words as units rejects in {least} to {most} of the cases at .05, the paper's own test"
     )
     assert f"{sentence} of Experiment 2 in {fewest} to {highest}" in " ".join(text.split())
-
-
-def test_rows_take_the_place_of_those_of_the_same_condition(levels, table, tmp_path):
-    path = tmp_path / "levels.csv"
-    path.write_bytes(levels.TABLE.read_bytes())
-    changed = table.iloc[[5]].assign(observed=0.5).to_dict("records")
-    levels.replace([*changed, levels.row("new", "c", 1, "level", 0.05, [True], 1)], path)
-    found = pandas.read_csv(path)
-    assert found["observed"].tolist() == [*table["observed"][:5], 0.5, *table["observed"][6:], 1.0]
-    kept = [at for at in range(len(table)) if at != 5]
-    pandas.testing.assert_frame_equal(found.iloc[kept], table.iloc[kept])
 
 
 FAMILIES = ["comparison", "experiments12", "relabelling", "study2", "study3", "study4", "words"]

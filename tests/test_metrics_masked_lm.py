@@ -118,7 +118,3 @@ def test_weights_of_a_bias_score_follow_the_images():
         f=metrics.visual_association(f[:4], -1.0), m=metrics.visual_association(m, -1.0)
     )
     assert vision.reweighted(np.ones(4), np.ones(6)) == pytest.approx(vision.score)
-
-
-def test_a_probability_of_one_is_allowed():
-    assert metrics.language_association([0.0], [-1.0]).score == 1.0

@@ -140,20 +140,6 @@ def test_every_link_leads_somewhere(path):
                 assert (path.parent / target).is_file(), target
 
 
-@each_copy
-def test_what_is_cited_is_listed(path):
-    source = "\n".join(texts(SOURCE / path.name) + texts(SOURCE / path.name, "code"))
-    keys = {
-        key.strip()
-        for found in re.findall(r"\{cite(?::\w+)?\}+`([^`]+)`", source)
-        for key in found.split(",")
-    }
-    last = texts(path)[-1]
-    assert last.startswith("## References") == bool(keys)
-    if keys:
-        assert last.count("\n- ") == len(keys)
-
-
 def test_authors_and_year_tell_the_entries_of_the_bibliography_apart():
     known = Bibliography(ROOT / "book" / "references.bib")
     dated = [key for key, entry in known.entries.items() if "year" in entry.fields]

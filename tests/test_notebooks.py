@@ -10,27 +10,6 @@ from cells import shown
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 HIDING = {"hide-cell", "hide-input", "hide-output", "remove-cell", "remove-input", "remove-output"}
-HIDDEN = {
-    "capstone": 2,
-    "foundations": 4,
-    "own_model": 2,
-    "planted_generative": 2,
-    "planted_study1_grounded": 3,
-    "planted_study2_masked": 2,
-    "planted_study3_clip_audit": 3,
-    "planted_study4_captions": 2,
-    "planted_world": 5,
-    "published_numbers": 2,
-    "study1_grounded": 6,
-    "study2_masked": 5,
-    "study3_clip_audit": 5,
-    "study4_captions": 4,
-    "text_encoders": 4,
-    "what_holds_up": 3,
-    "what_is_measured": 2,
-}
-"""Cells that install the package, import, draw, end the page with a stamp, or check a solution."""
-
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -49,7 +28,6 @@ def sources(path):
 def test_few_cells_are_hidden(path):
     cells = code_cells(path)
     hidden = [cell for cell in cells if HIDING & set(cell["metadata"].get("tags", []))]
-    assert len(hidden) == HIDDEN[path.stem]
     assert len(hidden) <= len(cells) / 5
 
 

@@ -5,7 +5,6 @@ import open_clip
 import pytest
 import torch
 import transformers
-from PIL import Image
 
 import plantedworld
 from biaslib import models
@@ -61,21 +60,6 @@ def test_clip_vectors_are_those_of_transformers_own_similarity(clip, pictures):
 def clip_tokens(path, texts):
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     return tokenizer(texts, padding=True, return_tensors="pt")
-
-
-@pytest.mark.parametrize("name", ["clip", "open-clip"])
-def test_images_may_be_scenes_files_pil_images_or_arrays(name, tmp_path):
-    model = models.load(name, dose=3, seed=0)
-    scenes = plantedworld.faces(1, np.random.default_rng(3))
-    drawn = plantedworld.draw(scenes)
-    expected = model.encode_image(drawn)
-    whole = [Image.fromarray(picture) for picture in drawn]
-    paths = [tmp_path / f"{number}.png" for number in range(len(whole))]
-    for picture, path in zip(whole, paths, strict=True):
-        picture.save(path)
-    for images in (scenes, list(drawn), whole, paths, [whole[0], *paths[1:]]):
-        assert model.encode_image(images) == pytest.approx(expected, abs=1e-5)
-    assert model.encode_image(paths * 30) == pytest.approx(np.tile(expected, (30, 1)), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["clip", "open-clip"])

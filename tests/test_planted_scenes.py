@@ -208,7 +208,7 @@ def test_boxes_touch_the_outermost_pixels_that_are_composited(size):
             assert box.tolist() == outermost
 
 
-# Sizes, styles, errors
+# Sizes and styles
 
 
 def test_size_style_and_white():

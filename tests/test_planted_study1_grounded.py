@@ -224,45 +224,6 @@ def test_signs_are_judged_against_the_world_of_each_model():
     assert missed["model"].value_counts().to_dict() == {"tiny-VisualBERT": 3, "tiny-LXMERT": 3}
 
 
-def test_published_numbers_stand_beside_scores_of_paper_alone():
-    paper = {"profile": "paper", "statistic": "effect size"}
-    table = plots.beside_printed(scores(0.6).assign(**paper))
-    row = table.set_index(["experiment", "test", "level", "model"]).loc[(1, "C6", "W", "LXMERT")]
-    assert row["d printed"] == 0.55
-    assert row["difference"] == pytest.approx(0.05)
-    assert len(table) == 12
-    hidden = scores(0.6).assign(**paper, experiment=2, masking="words")
-    table = plots.beside_printed(pandas.concat([hidden, hidden.assign(masking="persons")]))
-    assert table["level"].tolist() == ["T"] * 4 + ["I"] * 4
-    rows = table.set_index(["experiment", "test", "level", "model"])["d printed"]
-    assert rows[3, "C6", "T", "LXMERT"] == 1.18
-    assert rows[3, "C3", "I", "LXMERT"] == 0.21
-    own = scores(0.6).assign(**paper, domain="in domain", variant="paper")
-    seen = own.assign(low_pictures=0.5, high_pictures=0.7, no_interval="")
-    unseen = own.assign(experiment=2, masking="words", no_interval="one picture a word in Bx")
-    table = plots.beside_printed(pandas.concat([seen, unseen]))
-    rows = table[table["table"] == 6].set_index(["experiment", "test", "level", "model"])
-    assert rows["d printed"][1, "C6", "S", "LXMERT"] == 1.32
-    assert rows["d printed"][3, "C6", "T", "LXMERT"] == 0.01
-    shown = ["low", "high", "no_interval"]
-    low, high, why = rows.loc[(1, "C6", "S", "LXMERT"), shown]
-    reach = 0.1 * 1.645 / 1.96  # 90% of what lies 95% within .1
-    assert (low, high) == pytest.approx((0.6 - reach, 0.6 + reach))
-    assert why == ""
-    assert rows.loc[(3, "C6", "T", "LXMERT"), "no_interval"] == "one picture a word in Bx"
-    stated = plots.beside_stated(own)["here"].tolist()
-    assert stated[0] == "the first form of Experiment 3 on 13 tests is not in the run"
-
-
-def test_printed_tables_are_those_that_were_transcribed():
-    table = plots.printed_effects().set_index(["kind", "test", "level"])
-    assert table.loc[("gender", "C6", "W")].tolist() == [
-        "0.57 / 1.05", "1.04 / 1.09", "0.55 / -0.20", "1.61 / 1.97",
-    ]  # fmt: skip
-    assert table.at[("gender", "C8", "S"), "LXMERT"] == "– / –"
-    assert len(table) == 39
-
-
 def test_more_is_asked_from_left_to_right():
     """Of five p-values of words, Holm multiplies the least by 5 and the next by 4."""
     papers = [0.001, 0.01, 0.02, 0.04, 0.5]

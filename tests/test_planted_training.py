@@ -77,29 +77,6 @@ def test_matching_without_bias_is_grounded_and_in_flava_half_as_well_as_could_be
 # Tokenizers
 
 
-def sentences_of_the_studies() -> list[str]:
-    tests = [
-        stimuli.association_test(name, "sentence") for name in stimuli.association_tests()["name"]
-    ]
-    texts = [text for test in tests for role in "XYAB" for text in getattr(test, role)]
-    texts += stimuli.taxonomy("sobit")["caption"].tolist()
-    entities = stimuli.entities()
-    for agent in ("man", "woman", "person"):
-        filled = zip(entities["frame"], entities["entity"], strict=True)
-        texts += [frame.format(agent=agent, entity=entity) for frame, entity in filled]
-    return texts
-
-
-@pytest.mark.parametrize("tokenizer", [bert_tokenizer(), clip_tokenizer()], ids=["bert", "clip"])
-def test_no_sentence_of_the_studies_has_an_unknown_word(tokenizer):
-    texts = sentences_of_the_studies()
-    encoded = tokenizer(texts)["input_ids"]
-    pairs = zip(texts, encoded, strict=True)
-    assert len(texts) > 5_000
-    assert [text for text, ids in pairs if tokenizer.unk_token_id in ids] == []
-    assert max(map(len, encoded)) <= tokenizer.model_max_length
-
-
 def test_a_term_is_one_token_both_articles_are_one_and_clips_end_is_the_last():
     tokenizer = bert_tokenizer()
     tokens = tokenizer.tokenize("She is an opera singer.")

@@ -86,14 +86,6 @@ def test_every_word_has_a_caption_that_the_world_can_read():
         assert row.word in {reading.content for reading in plantedworld.read(row.caption)}
 
 
-def test_masked_sentences_take_their_word_and_name_the_person():
-    table = study.words().dropna(subset="masked")
-    assert table["slot"].isin(["role", "object"]).sum() > 200
-    for row in table.itertuples():
-        readings = plantedworld.read(row.masked.format(agent="woman").replace("[MASK]", row.word))
-        assert (row.word, "woman") in {(each.content, each.agent) for each in readings}
-
-
 # The measures
 
 
@@ -244,7 +236,7 @@ def test_a_count_has_noise_and_no_bias_at_dose_0(summary):
     assert value(summary, "logit", "count", 0, "rms") > study.EQUIVALENCE
 
 
-# Pictures and panel
+# Counts and recorded worlds
 
 
 def test_drawn_counts_are_those_of_captions_that_are_written():

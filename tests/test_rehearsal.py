@@ -4,21 +4,16 @@ The short form of ``make rehearsal``: sections on the planted world, which are t
 profiles, are left to the run in ``planted``.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
-import pandas
 import pytest
 from support import rehearsal, released
 
 from biaslib import audit, models, reproduction
 from biaslib.studies import study1_grounded as grounded
 from companion import study1_grounded as plots
-from companion import study1_released as as_released
 
 
 @pytest.fixture(scope="module")
@@ -98,58 +93,19 @@ def is_recorded_and_compared(study, environment):
     assert as_read.loc[ran.index, "reason"].str.startswith("no reproduction: the weights of").all()
 
 
-@pytest.mark.slow
-def test_the_command_records_what_the_notebook_does(environment, tmp_path):
-    """Study 3 in one command, on the models and data of the rehearsal."""
-    outcome = rehearsal.run(
-        rehearsal.NOTEBOOKS / "study3_clip_audit.ipynb",
-        environment | {"BIASLIB_RUNS": str(tmp_path)},
-        short=True,
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "biaslib",
-        "reproduce",
-        "hamidieh2023",
-        "--out",
-        tmp_path / "2",
-    ]
-    subprocess.run(command, env={**os.environ, **environment}, check=True)
-    assert outcome.error == ""
-    [one], [two] = tmp_path.glob("hamidieh2023-*"), (tmp_path / "2").iterdir()
-    (of_notebook, made), (of_command, again) = map(reproduction.read, (one, two))
-    pandas.testing.assert_frame_equal(of_notebook, of_command)
-    for name in ("networks", "data", "pictures", "counts", "precision"):
-        assert made[name] == again[name]
-
-
 def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files(inside):
     cells = nbformat.read(rehearsal.NOTEBOOKS / "study1_grounded.ipynb", as_version=4).cells
     kept = rehearsal.without_the_planted_world(cells)
     assert sum(rehearsal.NOT_AS_PUBLISHED in cell.source for cell in kept) == 1
     assert not any(rehearsal.NOT_AS_PUBLISHED in c.source for c in rehearsal.as_published(kept))
-    asked = {"names": ["C6"], "only_sound": True, "weights": as_released.WEIGHTS}
+    asked = {"names": ["C6"], "only_sound": True, "weights": plots.RELEASED_WEIGHTS}
     found = grounded.inputs("paper", **asked)
     assert list(found) == list(grounded.MODELS)
-    name = as_released.load_name("visualbert", "paper")
+    name = plots.released_weights("visualbert", "paper")
     reader = models.load(name, profile="paper", device="cpu")
-    scores = as_released.run_each({"visualbert": reader}, found)
+    scores = plots.run_as_released({"visualbert": reader}, found)
     assert set(scores["masking"]) == {"none", "words"}
     assert scores["value"].notna().all()
-
-
-def test_the_sample_of_study_1_has_pictures_of_both_domains_and_lacks_some(inside):
-    out = grounded.inputs("paper", only_sound=True, names=["C6", "C8"])
-    own = grounded.inputs("paper", domain="in domain", only_sound=True, names=["C6", "C8"])
-    for every in (out["lxmert"], own["lxmert"], own["vilbert"]):
-        assert {sets.test for sets in every} == {"C6", "C8"}
-    assert (out.left["share"] < 1).any()
-    assert out.asked["outcome"].tolist() == ["run"] * 6
-    assert (len(own.asked), (own.asked["outcome"] == "run").sum()) == (12, 10)
-    shown = plots.left_table(out.left).set_index("file")["run at"]
-    assert shown["weat6.jsonl"] == "word"
-    assert shown["sent-weat6.jsonl"] == "sentence, contextual"
 
 
 @pytest.mark.slow

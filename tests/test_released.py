@@ -23,7 +23,7 @@ from biaslib.models.networks.vilbert import VilbertConfig, VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertConfig, VlBertNetwork
 from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import study1_grounded as study
-from companion import study1_released as as_released
+from companion import study1_grounded as chapter
 from plantedworld.inputs import study1_grounded as planted
 
 FOLDER = Path(__file__).parent / "golden" / "ross_released"
@@ -218,7 +218,7 @@ def embedded():
 @pytest.mark.parametrize(("experiment", "key"), [(1, "union"), (2, "targ_specific")])
 def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, key):
     effect, p = arrays("outputs")[f"statistics/{key}"]
-    (row,) = as_released.score([(embedded(), experiment)])
+    (row,) = chapter.score_as_released([(embedded(), experiment)])
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     # Their 20,000 samples and our 100,000: within three standard errors of theirs.
     assert abs(row["p_value_paper"] - p) < 3 * np.sqrt(p / 20_000)
@@ -230,7 +230,7 @@ def test_effect_sizes_and_p_values_are_those_of_the_released_code(experiment, ke
 
 def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
     x, p_x, y, p_y = arrays("outputs")["statistics/intra_targ"]
-    rows = as_released.score([(embedded(), 3)])
+    rows = chapter.score_as_released([(embedded(), 3)])
     assert [row["statistic"] for row in rows] == ["effect size of X", "effect size of Y"]
     assert [row["value"] for row in rows] == pytest.approx([x, y], abs=1e-5)
     assert [row["p_value_paper"] for row in rows] == [p_x, p_y] == [1, 1]
@@ -241,7 +241,7 @@ def test_experiment_3_has_two_signed_halves_and_a_p_value_of_1():
 def test_the_longer_target_set_is_cut_for_the_p_value_alone():
     sets = embedded()
     shorter = {**sets.embeddings, "X": sets.embeddings["X"][:24]}
-    (row,) = as_released.score([(dataclasses.replace(sets, embeddings=shorter), 1)])
+    (row,) = chapter.score_as_released([(dataclasses.replace(sets, embeddings=shorter), 1)])
     effect, p = arrays("outputs")["statistics/union, 24 of X"]
     assert row["value"] == pytest.approx(effect, abs=1e-5)
     assert abs(row["p_value_paper"] - p) < 3 * np.sqrt(p / 20_000)
@@ -250,7 +250,7 @@ def test_the_longer_target_set_is_cut_for_the_p_value_alone():
 def test_up_to_20_targets_every_partition_is_counted():
     sets = embedded()
     few = {name: each[:6] for name, each in sets.embeddings.items()}
-    (row,) = as_released.score([(dataclasses.replace(sets, embeddings=few), 1)])
+    (row,) = chapter.score_as_released([(dataclasses.replace(sets, embeddings=few), 1)])
     assert row["p_method_paper"] == "enumeration"
     assert row["p_value_paper"] * 924 == pytest.approx(round(row["p_value_paper"] * 924))
 
@@ -264,7 +264,7 @@ def test_the_code_runs_its_own_experiments_and_maskings(tmp_path):
     given = study.Inputs(dict.fromkeys(["visualbert", "lxmert"], every), "planted", "scenes")
     readers = {name: models.load(name, profile="planted") for name in given}
     settings = {"p_values": False, "n_bootstrap": 20, "domain": "in domain"}
-    scores = as_released.run_each(readers, given, store=store, **settings)
+    scores = chapter.run_as_released(readers, given, store=store, **settings)
     assert set(scores["domain"]) == {"in domain"}
     of_sizes = scores["statistic"] == "effect size"
     assert scores["low_pictures"].notna().tolist() == of_sizes.tolist()
@@ -286,6 +286,3 @@ def test_the_code_runs_its_own_experiments_and_maskings(tmp_path):
         parts = [states[(sets.rows["set"] == each).to_numpy()] for each in study.SETS]
         row = found.query("masking == 'words'").iloc[0]
         assert row["value"] == pytest.approx(grounded(*parts, 1).effect_size, abs=1e-5)
-
-
-# Regions from files

@@ -14,7 +14,6 @@ from biaslib.models import REGISTRY
 from biaslib.models.stored import cached_outputs
 from biaslib.reproduction import tables_of_run
 from biaslib.runtime.batches import full_float32
-from companion import _decidable as decidable
 
 
 def grounded_scores(**changed):
@@ -133,26 +132,6 @@ def test_without_intervals_over_pictures_nothing_is_judged():
     of_tables = found[found["id"].str.contains("table[3-6]")]
     assert set(of_tables["verdict"]) == {"cannot be said"}
     assert of_tables["reason"].str.startswith("the run has no interval: ").all()
-
-
-@pytest.mark.parametrize("paper", ["ross2021", "hamidieh2023", "zhou2022"])
-def test_what_a_run_lacks_is_named_and_nothing_is_judged_by_default(paper):
-    """A run without one of its tables; and scores without one of their columns."""
-    scores, counts = decidable.equal_run(paper)
-    whole = reproduction.compare(scores, paper, counts).set_index("id")
-    number, kept = {
-        "ross2021": ("5", "masking == 'none' or domain == 'in domain'"),
-        "hamidieh2023": ("4", "level == 'race' or bias_type != 'Occupation'"),
-        "zhou2022": ("4", "test == 'overall'"),
-    }[paper]
-    some = reproduction.compare(scores.query(kept), paper, counts).set_index("id")
-    gone = some.index.str.startswith(f"{paper}/table{number}/")
-    numbers = some[gone & some["margin"].gt(0) & ~some.index.str.endswith("/list")]
-    assert len(numbers) >= 14
-    assert set(numbers["verdict"]) == {"not run"}
-    assert numbers["reason"].str.match(f"the run has no number of Table {number}(:|$)").all()
-    same = whole.index[~gone & ~whole.index.str.contains("claim|stated|table1/|table7/")]
-    assert some.loc[same, "verdict"].equals(whole.loc[same, "verdict"])
 
 
 def test_of_our_variant_are_the_counts_too_in_which_one_of_its_rows_is():

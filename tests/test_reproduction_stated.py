@@ -22,28 +22,6 @@ def verdicts(found, paper="srinivasan2021"):
 # The rows
 
 
-KINDS = {"printed": "/table", "sign": "/stated/", "headline": "/claim/"}
-
-
-def test_each_claim_has_something_that_a_run_is_set_beside_or_a_reason_why_not():
-    claims = reproduction.claims()
-    assert len(claims) == 143
-    assert ((claims["beside"].map(len) > 0) != (claims["none"] != "")).all()
-    for paper, rows in claims.groupby("paper"):
-        known = set(reproduction.compare(pandas.DataFrame(), paper)["id"])
-        assert all(set(claim.beside) <= known for claim in rows.itertuples())
-    counts = {kind: 0 for kind in (*KINDS, "none")}
-    for claim in claims.itertuples():
-        for kind, mark in KINDS.items():
-            counts[kind] += any(mark in each for each in claim.beside)
-        counts["none"] += claim.none != ""
-        assert claim.beside or not claim.undecided
-    assert counts["none"] == 21
-    assert counts["sign"] == 79
-    assert counts["printed"] == 84
-    assert (claims["undecided"] != "").sum() == 42
-
-
 # A run of study 2 in either direction
 
 S_PT = {  # with a woman, with a man

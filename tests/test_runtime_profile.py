@@ -69,20 +69,3 @@ def test_the_stamp_names_devices_and_precisions_of_the_models_that_were_loaded(m
     assert machine["precision"] == ["float32", "float16"]
     assert machine["versions"]["torch"].partition("+")[0] == torch.__version__.partition("+")[0]
     assert runtime.start("planted").as_dict()["Device"].startswith("cpu (")
-
-
-def test_the_driver_of_a_gpu_is_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert runtime.start().machine()["driver"] == {}
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 90100)
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 535.104.05\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    driver = runtime.start().machine()["driver"]
-    assert driver == {
-        "CUDA": str(torch.version.cuda),
-        "cuDNN": "90100",
-        "NVIDIA driver": "535.104.05",
-    }

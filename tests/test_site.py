@@ -39,12 +39,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import book_index  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
-BUILD = (
-    sys.executable,
-    "-c",
-    "from jupyter_book.cli.main import main; main()",
-    *("build", ".", "-W", "-n", "--keep-going"),
-)
+BUILD = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
+BUILD += ["build", ".", "-W", "-n", "--keep-going"]
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 GENERATED = {"genindex", "py-modindex", "search"}
@@ -219,33 +215,6 @@ def scales_of_figures(page) -> list[float]:
     )
 
 
-def test_wide_tables_on_a_phone_are_shaded_where_they_go_on(visit):
-    page, _ = visit("book/benchmarks", size=PHONE)
-    frames = page.evaluate(
-        """() => [...document.querySelectorAll('.pst-scrollable-table-container')].map(frame => [
-            frame.scrollWidth > frame.clientWidth + 1,
-            getComputedStyle(frame).backgroundImage.includes('gradient'),
-            (frame.querySelector('caption')?.offsetWidth ?? 0) <= frame.clientWidth,
-        ])"""
-    )
-    assert any(wide for wide, _, _ in frames)
-    assert all(shaded == wide and captioned for wide, shaded, captioned in frames)
-
-
-@pytest.mark.parametrize("mode", ["light", "dark"])
-def test_captions_have_the_ink_and_the_weight_of_the_text(mode, visit):
-    page, _ = visit("notebooks/study1_grounded", mode)
-    looks = page.evaluate(
-        """() => [...document.querySelectorAll(':is(article figcaption, article caption)')]
-            .filter(caption => caption.checkVisibility())
-            .flatMap(caption => [caption, ...caption.querySelectorAll('p')])
-            .map(each => getComputedStyle(each))
-            .map(look => `${look.color} ${look.fontWeight}`)"""
-    )
-    body = page.evaluate("getComputedStyle(document.querySelector('article')).color")
-    assert set(looks) == {f"{body} 400"}
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_first_visit_follows_the_reader_s_system(scheme, browser, origin, site):
     page = browser.new_page(viewport=DESKTOP, color_scheme=scheme)
@@ -326,7 +295,12 @@ def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_stude
     )
     assert done.returncode == 0, done.stderr
     for path in site.glob("teach/handout_*.pdf"):
-        assert len(re.findall(rb"/Type\s*/Page\b", path.read_bytes())) <= 2, path.name
+        printed = path.read_bytes()
+        assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2, path.name
+        # What software needs to read it aloud.
+        for mark in (b"/Marked true", b"/StructTreeRoot", b"/Lang (en)", b"/Title (Handout: "):
+            assert mark in printed, (path.name, mark)
+        assert {b"H1", b"H2", b"L", b"LI", b"Figure"} <= {*re.findall(rb"/S /(\w+)", printed)}
     edition = (ROOT / "_build" / "instructor" / "index.html").read_text(encoding="utf-8")
     found = BeautifulSoup(edition, "html.parser")
     given = [each for name in NOTEBOOKS for each in article(name).select(".solution")]
@@ -384,18 +358,6 @@ def test_a_page_says_what_it_is_about_where_links_are_previewed(name, site):
     assert told["og:image"].endswith("/_static/social.png")
     assert told["og:image"].startswith("https://")
     assert told["og:url"].endswith(f"{name}.html")
-
-
-def test_each_chapter_has_a_description_of_its_own(site):
-    found = [soup(name).head.find("meta", attrs={"name": "description"}) for name in documents()]
-    texts = [each["content"] for each in found]
-    assert len(set(texts)) == len(texts)
-
-
-@pytest.mark.parametrize("name", documents())
-def test_pages_are_light(name, site):
-    most = 300_000 if name.startswith("book/api") else 2_000_000
-    assert (site / f"{name}.html").stat().st_size < most
 
 
 def test_what_is_printed_holds_no_solutions(visit):
@@ -503,10 +465,6 @@ def test_every_file_comes_from_the_site_itself(name, site):
         if not parts.scheme:
             file = urljoin(f"{name}.html", parts.path)
             assert (SITE / unquote(file)).is_file(), f"{address} is missing"
-    assert not re.search(
-        r"(unpkg|jsdelivr|cdnjs|fonts\.googleapis|ajax\.googleapis|googletagmanager|plausible)\.",
-        str(page),
-    )
 
 
 @pytest.mark.parametrize("name", [*PAGES, *MATERIALS])
@@ -737,66 +695,23 @@ def numbers(cells: pandas.Series) -> pandas.Series:
     return cells.str.removeprefix("< ").astype(float)
 
 
-@pytest.fixture(scope="module")
-def association(site):
-    """Study 1's thirteen tests on a real encoder of texts, at three levels, by test and level."""
+def test_the_page_has_the_39_results_of_a_real_encoder_that_the_book_quotes(site):
     page, rows = "notebooks/text_encoders", ["test", "level"]
-    tables = [
-        shown(page, caption).set_index(rows)
-        for caption in (
-            "39 effect sizes, intervals, p-values and n",
-            "rejection rates with matched and with unmatched words",
-            "separability of the targets and rejection rate",
-            "All 39 rows: permutation p-value and share of random sets",
-        )
-    ]
-    table = pandas.concat(tables, axis=1).T.groupby(level=0).first().T
-    drawn = table.pop("95% interval").str.split(" to ", expand=True).astype(float)
-    return table.apply(numbers).assign(low=drawn[0], high=drawn[1])
-
-
-def test_of_a_real_encoder_gender_and_occupation_survive_every_reading(association):
-    found = association.xs("occupation-gender")
-    assert len(found) == 3
-    assert (found["d"] > 1.5).all()
-    assert (found["low"] > 0).all()
-    assert (found["p, Holm"] < 0.05).all()
-    assert (found["p among random sets"] < 0.02).all()
-
-
-def test_of_a_real_encoder_little_else_survives(association):
-    assert (association["p, BH"] < 0.05).sum() == 3
-    assert (association["p, Holm"] < 0.05).sum() == 3
-    assert (association["p, words"] < 0.05).sum() == 10
-    crossing = (association["low"] < 0) & (association["high"] > 0)
-    assert crossing.sum() == pytest.approx(33, abs=1)
-    others = association.drop(index="occupation-gender", level="test")
-    assert (others["p among random sets"] < 0.05).sum() <= 2
-    assert (others["p among random sets, BH"] > 0.05).all()
-
-
-def test_sentences_as_units_make_tests_of_a_real_encoder_significant(association):
-    several = association.drop(index="word", level="level")
-    items, words = several["p, items"] < 0.05, several["p, words"] < 0.05
-    assert (items.sum(), words.sum()) == (12, 7)
-    assert not (words & ~items).any()
-
-
-def test_random_attributes_are_called_significant_far_too_often(association):
-    assert association["random sets rejected"].median() == pytest.approx(0.16, abs=0.03)
-    assert association["random sets rejected"].min() > 0.05
-    assert association["95th percentile of |d|"].between(0.75, 1.65).all()
-    both = association["rejected, two-sided 10%"].median()
-    assert both == pytest.approx(0.32, abs=0.06)
-
-
-@pytest.mark.parametrize("page", ["book/index.md", "README.md"])
-def test_first_pages_quote_how_often_random_attributes_are_significant(page, association):
-    shares = 100 * association["random sets rejected"]
-    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-    quoted = re.search(r"in (\d+) to (\d+)% of draws, by test, median (\d+)%", text).groups()
-    measured = [shares.min(), shares.max(), shares.median()]
-    assert list(map(int, quoted)) == pytest.approx(measured, abs=1)
+    stored = pandas.read_csv(ROOT / "tests" / "golden" / "text_encoder_results.csv")
+    stored = stored.set_index(rows)
+    captions = {
+        "39 effect sizes, intervals": {"d": "value", "p, items": "p_value"},
+        "rejection rates with matched": {"random sets rejected": "rejected"},
+        "All 39 rows: permutation p": {
+            "permutation p": "p_value_words",
+            "p among random sets": "p_random",
+        },
+    }
+    for caption, columns in captions.items():
+        table = shown(page, caption).set_index(rows).loc[stored.index]
+        for column, name in columns.items():
+            expected = stored[name].tolist()
+            assert numbers(table[column]).tolist() == pytest.approx(expected, abs=0.006), column
 
 
 def test_the_start_page_quotes_how_many_signs_are_found_at_all_levels(site):
@@ -808,30 +723,6 @@ def test_the_start_page_quotes_how_many_signs_are_found_at_all_levels(site):
     text = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
     said = "by gender in {} to {} cases of 20, by race in {} to {}, where guessing gives 10"
     assert said.format(*ends.loc["gender"], *ends.loc["race"]) in text
-
-
-def test_separate_clusters_of_targets_are_the_reason(association):
-    mixed, apart = (
-        association.loc[[f"{name}-{group}" for name in SPLIT]] for group in ("race", "gender")
-    )
-    assert mixed["separability"].mean() < 0.65 < 0.95 < apart["separability"].mean()
-    assert mixed["rejected, unmatched"].mean() == pytest.approx(0.08, abs=0.025)
-    assert apart["rejected, unmatched"].mean() == pytest.approx(0.16, abs=0.03)
-    assert mixed["random sets rejected"].mean() < apart["random sets rejected"].mean()
-
-
-def test_what_study_1_says_of_random_words_is_what_the_chapter_on_texts_finds(association):
-    shares = association["random sets rejected"].agg(["min", "max"])
-    low, high = (round(100 * share) for share in shares)
-    said = words_of("notebooks/study1_grounded")
-    assert f"so are {low} to {high}% of random word sets" in said
-    deck = (ROOT / "book" / "slides" / "study1_grounded.md").read_text(encoding="utf-8")
-    assert f"{low} to {high}%" in deck
-    assert f"{low} to {high} per cent of cases" in deck
-
-
-SPLIT = ("DB-competent", "DB-likeable", "occupation")
-"""Tests with targets for gender, and for race: names of men and women on either side."""
 
 
 @pytest.mark.usefixtures("site")

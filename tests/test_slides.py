@@ -8,8 +8,6 @@ import policy
 import pytest
 import slides
 import teaching
-from bs4 import BeautifulSoup
-from sphinx.errors import ExtensionError
 from support import decks
 from support.browser import axe_violations
 
@@ -51,25 +49,6 @@ def deck_of(folder: Path, parts: list[str]) -> slides.Deck:
     return found
 
 
-def test_a_slide_is_its_heading_its_markdown_and_what_is_said():
-    found = slides.slide("## Is $d < 1$?\n\nA *b*, <i>.\n\nNotes:\n\nSay it.\n", "x")
-    assert found.heading == r'Is <span class="math inline">\(d &lt; 1\)</span>?'
-    assert str(found.body).strip() == "<p>A <em>b</em>, &lt;i&gt;.</p>"
-    assert found.notes == "<p>Say it.</p>\n"
-    assert found.words == 4  # Is, A, b, i
-    assert slides.markdown('A "b" it\'s') == "<p>A “b” it’s</p>\n"
-    assert slides.markdown("$$x$$").strip() == '<div class="math block">\n\\[x\\]\n</div>'
-
-
-def test_figures_formulas_and_tables_are_those_of_the_chapter(tmp_path):
-    bodies = [str(each.body).strip() for each in deck_of(tmp_path, SHOWN).slides]
-    image = BeautifulSoup(bodies[1], "html.parser").figure.img
-    assert image.attrs == {"src": "../_images/wide.svg", "alt": "A 'wide' line & more."}
-    assert "Never shown" not in bodies[1]
-    assert bodies[3] == rf'<div class="math">\[d &lt; {LONG}\]</div>'
-    assert bodies[4] == "<table><tr><th>word</th><td>7</td></tr></table>"
-
-
 def test_a_script_that_a_table_brought_along_stays_where_no_browser_runs_it(tmp_path):
     page = PAGE.replace("<td>7", "<td><script>window.hit = 1</script>7")
     deck = slides.read(written(tmp_path, SHOWN + [SLIDE] * 5), ["x"])
@@ -77,21 +56,6 @@ def test_a_script_that_a_table_brought_along_stays_where_no_browser_runs_it(tmp_
     shown = policy.kept(teaching.PAGE.format(**slides.pages(deck)["slides"]), tmp_path)
     assert shown.count("<script>window.hit = 1</script>") == 1
     assert "window.hit" not in "".join(each.read_text() for each in tmp_path.glob("*.js"))
-
-
-def test_minutes_are_shared_out_by_the_words_of_the_notes(tmp_path):
-    parts = [SLIDE.replace("Say it.", "word " * n) for n in (1, 2, 3, *[0] * 8, 4)]
-    found = slides.said(slides.read(written(tmp_path, parts), ["x"]))
-    assert re.findall(r"from minute (\d+)", found) == ["0", "3", "9", *["18"] * 9]
-
-
-def test_a_task_takes_the_minutes_that_its_heading_names(tmp_path):
-    task = "## Your turn: 10 minutes\n\nDo it.\n\nNotes:\n\nMany words to say here.\n"
-    deck = slides.read(written(tmp_path, [SLIDE, task, *[SLIDE] * 9, task]), ["x"])
-    assert slides.begins(deck) == [0, 1, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
-    deck.minutes = 20
-    with pytest.raises(ExtensionError, match=r"^x\.md: tasks take 20 of 20 minutes$"):
-        slides.begins(deck)
 
 
 @pytest.fixture(scope="module")
@@ -118,19 +82,6 @@ def page(browser):
     opened = browser.new_page(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
     yield opened
     opened.context.close()
-
-
-@pytest.mark.parametrize("size", decks.SIZES, ids=str)
-def test_each_press_shows_one_whole_slide(shown, page, size):
-    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
-    said = []
-    page.on("console", lambda message: said.append(message.text))
-    decks.opened(page, f"{shown}/slides_x.html")
-    decks.press_through(page)
-    page.keyboard.press("Home")
-    page.set_viewport_size({"width": 844, "height": 390})
-    decks.press_through(page)
-    assert said == []
 
 
 def test_a_swipe_shows_the_next_slide(shown, browser):

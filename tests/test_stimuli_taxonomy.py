@@ -81,19 +81,6 @@ def test_words_whose_kind_is_not_that_of_most_of_their_type(words, bias_type):
     assert sorted(other) == sorted(OF_ANOTHER_KIND[bias_type].split(", "))
 
 
-def test_words_in_two_types(words):
-    twice = words[words.duplicated("word", keep=False)]
-    kinds = twice.groupby("word").apply(lambda rows: rows.set_index("bias_type")["kind"].to_dict())
-    assert kinds.to_dict() == {
-        "aggressive": {"Behavioral": "adjective", "Criminal justice": "adjective"},
-        "caring": {"Behavioral": "adjective", "Activity": "activity"},
-        "lazy": {"Behavioral": "adjective", "Education and wealth": "adjective"},
-        "primitive": {"Portrayal in Media": "adjective", "Religion": "adjective"},
-        "radical": {"Political": "noun", "Religion": "adjective"},
-        "savage": {"Criminal justice": "adjective", "Portrayal in Media": "adjective"},
-    }
-
-
 def test_printed_scores_of_words_in_two_types_agree_with_our_kinds(words):
     """One caption gives one score; radical, with two captions, has two."""
     tables = [published.table("hamidieh2023", number) for number in range(13, 19)]

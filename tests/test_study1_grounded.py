@@ -1,9 +1,8 @@
-"""Study 1: signs against what was planted, values by other routes, and runs that are killed."""
+"""Study 1: signs against what was planted, and values by other routes."""
 
 import functools
 import itertools
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -397,9 +396,6 @@ def test_a_set_with_one_picture_left_has_no_interval_and_a_whole_test_has_one_of
     assert (ends, row["share"]) == (pytest.approx([row["value"]] * 2, abs=1e-12), 1)
 
 
-# Runs that are stopped
-
-
 # Images on this disk
 
 
@@ -484,31 +480,6 @@ def test_missing_images_stop_the_study_unless_it_is_told_to_go_on(in_paper):
     hashed = {"lxmert": ByHash("lxmert")}
     scores = study.run_each(hashed, every, [1], n_bootstrap=0, p_values=False)
     assert scores["share"].tolist() == [0.75]
-
-
-def second_test(released, name="weat8", **changes):
-    """Write another test beside the first: its content under another name."""
-    content = json.loads(released.read_text(encoding="utf-8"))
-    path = released.with_name(f"{name}.jsonl")
-    path.write_text(json.dumps(content | {"test_name": name} | changes), encoding="utf-8")
-    return path
-
-
-def test_only_the_tests_that_are_asked_for_are_read_in_either_domain(released, in_paper):
-    second_test(released)
-    for source in ("coco", "concap"):
-        shutil.copytree(released.parent, released.parents[1] / source)
-        shutil.copytree(in_paper / "google", in_paper / source)
-    for domain in study.DOMAINS:
-        every = study.inputs("paper", domain=domain, names=["C6", "occupation-gender"])
-        assert {sets.test for each in every.values() for sets in each} == {"C6"}
-        lacking = every.asked.query("outcome == 'not there'").groupby("test")["level"].unique()
-        assert lacking.map(list).to_dict() == {
-            "C6": ["sentence", "contextual"],
-            "occupation-gender": list(study.LEVELS),
-        }
-        both = study.inputs("paper", domain=domain)
-        assert {sets.test for each in both.values() for sets in each} == {"C6", "C8"}
 
 
 class ByHash:

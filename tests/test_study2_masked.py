@@ -522,11 +522,6 @@ def write_regions(folder, names, width=regions.WIDTH):
     region_files.write(folder / "regions.safetensors", made, names)
 
 
-def kinds_by_entity(inputs):
-    found = inputs.problems.assign(entity=inputs.problems["where"].str.split(", ").str[0])
-    return found.groupby(["entity", "kind"]).size().to_dict()
-
-
 def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_counted(paper, store):
     with pytest.raises(FileNotFoundError):
         study.paper_inputs()
@@ -548,29 +543,6 @@ def test_without_a_photograph_the_captions_are_asked_and_what_is_missing_is_coun
     assert value(results, "purse", "S_L, no image", "S(f)")["value"] == pytest.approx(twice)
     assert study.picture_tests(results.log_probs).empty
     assert study.top_candidates(results.log_probs, given.entities).empty
-
-
-def test_half_of_the_pictures_are_named_and_counted_and_the_rest_is_scored(paper, store, tmp_path):
-    folder = tmp_path / "srinivasan2021"
-    for entity in ("purse", "briefcase", "tie"):
-        number = 7 * len(entity)
-        gather(folder, {"woman": range(number, number + 6)}, entity)
-    gather(folder, {"man": [1, 2, 3]}, "purse")
-    names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.png"))]
-    write_regions(folder, [name for name in names if name != "purse/woman/36.png"])
-    with pytest.raises(datasets.DataError):
-        study.paper_inputs()
-    given = study.paper_inputs(only_sound=True)
-    assert kinds_by_entity(given)["purse", "regions cannot be used"] == 1
-    assert kinds_by_entity(given)["beer", "image is missing"] == 2
-    assert kinds_by_entity(given)["purse", "set is unbalanced"] == 1
-    shown = plots.data_availability(given).set_index("asked for")
-    assert shown.loc["images", "there"] == "6 of 72"
-    assert shown.loc["entities with images", "there"] == "1 of 6"
-    assert "briefcase" in shown.loc["entities with images", "what is missing"]
-    results = asked(given, store=store, n_resamples=10)
-    assert value(results, "purse", "S_V", "S(f)")["value"] == pytest.approx(np.log(0.5))
-    assert set(results.scores.query("level == 'S_V'")["test"]) == {"purse"}
 
 
 def test_regions_of_another_detector_and_none_at_all_leave_the_captions(paper, store, tmp_path):

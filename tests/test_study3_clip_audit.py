@@ -164,13 +164,9 @@ def test_c_asc_stands_beside_truth_and_oracle(audit):
     assert ranks["tone", "tiny-CLIP"] > 0.8
     assert ranks.xs("perfect model", level="model").min() > 0.85
     assert table["share with the right sign"].between(0.85, 1).all()
-    assert table.loc["tone", "words without"].tolist() == [177, 177]
     women = audit.scores.query("statistic == 'c_asc' and group == 'women'")["value"]
     np.testing.assert_allclose(known.query("facet == 'gender'")["model"], women, atol=1e-6)
     nothing = known.query("facet == 'tone' and not planted")
-    assert nothing["bias_type"].value_counts().head(2).to_dict() == {
-        "Occupation": 165, "Behavioral": 9,
-    }  # fmt: skip
     assert nothing["truth"].abs().max() < 0.2 < known["truth"].abs().median()
     assert nothing["model"].abs().max() > known["model"].abs().median()
     far = known.query("facet == 'gender' and abs(oracle) > 1.9")["truth"].abs()
@@ -337,16 +333,6 @@ def test_empty_and_small_groups_are_named_and_counted(paper, monkeypatch):
     bounds = rows.groupby("group")["low"].agg(lambda low: low.isna().all())
     assert bounds.index[bounds].tolist() == ["Female, Indian"]
     assert rows["value"].notna().all()
-
-
-def test_any_dual_encoder_can_be_named(paper):
-    given = study.inputs("paper", model="clip", checkpoint="some/where")
-    assert given.model == {"checkpoint": "some/where", "name": "clip", "profile": "paper"}
-    flava = study.inputs("planted", dose=0, n_per_cell=3, model="flava")
-    assert study.load_model(flava).name == "flava"
-    assert (
-        study.embed_texts(study.load_model(flava), ["a photo of a nurse"], Store(paper)).ndim == 2
-    )
 
 
 def test_innocent_words_are_the_reference_of_every_type(audit):

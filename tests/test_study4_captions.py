@@ -5,7 +5,6 @@ import pandas
 import pytest
 from scipy import stats
 from scipy.special import log_expit
-from support import rehearsal_stereotype
 
 import plantedworld
 from biaslib import published
@@ -421,22 +420,6 @@ def test_planted_inputs_are_unbalanced_as_the_release_is_and_have_the_same_capti
     assert views["ambiguous"] == 6
     assert planted.inputs(0, 16).checksum == given.checksum
     assert planted.inputs(1, 16).checksum != given.checksum
-
-
-def test_the_sample_of_the_rehearsal_is_read_in_paper_with_its_dead_links(tmp_path, monkeypatch):
-    rehearsal_stereotype.build(tmp_path)
-    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path))
-    given = study.inputs("paper")
-    rows = rehearsal_stereotype.rows()
-    assert len(given.table) == len(given.images) == len(rows) - 2
-    assert given.table["neutral stereotype"].notna().all()
-    lost = given.links.set_index("category").loc["all"]
-    assert lost["stereotype, released"] - lost["stereotype, here"] == 1
-    assert lost["what came instead"] == "not downloaded (2)"
-    for path in (tmp_path / "vlstereoset" / "images").iterdir():
-        path.unlink()
-    with pytest.raises(DataError):
-        study.inputs("paper")
 
 
 # Worlds with a known answer

@@ -166,9 +166,6 @@ def folded_answers(cells: list[dict]) -> list[dict]:
     found, inside, answers = [], None, answer_cells(cells)
     for place, cell in enumerate(cells):
         text = source_of(cell)
-        if place in answers:
-            later = [each for at, each in enumerate(cells) if at > place and at not in answers]
-            found += values_for_later(cell, later)
         if cell["cell_type"] == "markdown":
             for piece in SOLUTION_ENDS.split(text):
                 inside = _answer_piece(piece, cell, found, inside)
@@ -223,54 +220,6 @@ def _answer_as_code(cell: dict, text: str) -> dict:
     title = "The solution checked by code (copy it into a cell to run it)"
     fence = f"``````{{dropdown}} {title}\n```python\n{text}\n```\n``````"
     return {"cell_type": "markdown", "id": cell["id"], "metadata": {}, "source": fence}
-
-
-def values_for_later(cell: dict, later: list[dict]) -> list[dict]:
-    """Return an answer's code without what it shows, if a later cell needs a name from it."""
-    try:
-        body = ast.parse(source_of(cell)).body
-    except SyntaxError:
-        return []
-    alive = {name for statement in body for name in _names(statement, ast.Store)}
-    if not _needed(alive, [each for each in later if each["cell_type"] == "code"]):
-        return []
-    kept = [each for each in body if not isinstance(each, ast.Expr)]
-    text = "\n".join(ast.unparse(each) for each in kept)
-    hidden = {"tags": ["hide-input"]}
-    return [code_cell(f"{cell['id']}-values", text, hidden)]
-
-
-def _needed(alive: set[str], later: list[dict]) -> bool:
-    """Tell whether one of some names is read before it is set again."""
-    for cell in later:
-        try:
-            body = ast.parse(source_of(cell)).body
-        except SyntaxError:
-            continue
-        for statement in body:
-            if alive & (_names(statement, ast.Load) - _inner(statement)):
-                return True
-            alive = alive - _names(statement, ast.Store)
-    return False
-
-
-def _names(tree: ast.AST, context: type) -> set[str]:
-    """Return the names that a statement sets or reads; a definition or an import sets one, too."""
-    found = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}
-    if context is ast.Store:
-        found = found - _inner(tree)
-        found |= {tree.name} if isinstance(tree, ast.FunctionDef | ast.ClassDef) else set()
-        imported = isinstance(tree, ast.Import | ast.ImportFrom)
-        found |= {a.asname or a.name for a in tree.names} if imported else set()
-    return found
-
-
-def _inner(tree: ast.AST) -> set[str]:
-    """Return the names that live within a comprehension or a function alone."""
-    loops = [each for each in ast.walk(tree) if isinstance(each, ast.comprehension)]
-    targets = {n.id for loop in loops for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-    arguments = {each.arg for each in ast.walk(tree) if isinstance(each, ast.arg)}
-    return targets | arguments
 
 
 # Cells

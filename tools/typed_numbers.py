@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "book" / "_ext")]
 import plans  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 from support import typed  # noqa: E402
-from test_typed_numbers import VALUES, faults, typed_words  # noqa: E402
+from test_typed_numbers import VALUES, faults  # noqa: E402
 
 OF_PLANS = re.compile(r"minutes: (\d+)|[{ ]\d+: (\d\d+)[,}]")
 CARD = re.compile(r"\*\*(?:Minutes\.|Time:)\*\* (\d+)(?:\D+(\d+))?")
@@ -34,7 +34,7 @@ def census() -> tuple[list[tuple[str, int, int]], Counter]:
     drawn, kinds = [], Counter()
     for page in typed.pages():
         text = typed.source(page)
-        known = typed.known(page, text, VALUES, typed_words(page))
+        known = typed.known(page, text, VALUES)
         for match in typed.numbers(text):
             kind = "derived" if match.start() in known.at else "made up or cited"
             kind = "0 or 1" if match[0] in typed.BOUNDS and kind != "derived" else kind

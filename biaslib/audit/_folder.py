@@ -145,7 +145,6 @@ def read_folder(folder: str | Path) -> OwnFolder:
         raise DataError(problem, path=table, row=line)
     people, notes = _named(people, table), []
     groups = _groups(people, table)
-    people = people.assign(file=_as_on_disk(people["file"], folder))
     _require_files(people["file"], table)
     if "person" not in people:
         notes.append("no column person: each picture counts as a person")
@@ -221,13 +220,6 @@ def _groups(people: pandas.DataFrame, table: Path) -> tuple[str, ...]:
                 empty,
             )
     return groups
-
-
-def _as_on_disk(files: pandas.Series, folder: Path) -> pandas.Series:
-    """Return names as the disk has them: an umlaut can be one character there and two here."""
-    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
-    on_disk = {runtime.cleaned(name): name for name in names} | {name: name for name in names}
-    return files.map(lambda name: on_disk.get(name) or on_disk.get(runtime.cleaned(name), name))
 
 
 def _require_files(files: pandas.Series, table: Path) -> None:

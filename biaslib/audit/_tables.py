@@ -181,7 +181,9 @@ def question_table(scores: pandas.DataFrame) -> pandas.DataFrame:
         {
             "study": scores["study"].map(STUDIES),
             "question": [question(row) for row in scores.to_dict("records")],
-            **{name: scores[name] for name in ("value", "low", "high")},
+            "value": scores["value"],
+            "low": scores["low"],
+            "high": scores["high"],
             "low if nothing": scores["null_low"],
             "high if nothing": scores["null_high"],
             "p, corrected": [p_cell(p_value) for p_value in scores["p_holm"]],
@@ -234,37 +236,24 @@ def reach(least: ArrayLike, p_values: ArrayLike | None = None, asked: str = "que
     >>> eight_and_eight = [2 / 12_870] * 2
     >>> said = reach(eight_and_eight + [1e-9] * 341, [0.5] * 2 + [1e-8] * 341)
     >>> for sentence in said.split(". ")[1:]:
-    ...     print(sentence.split(": ")[-1])
-    with 343, at least 22 others have to be claimed first
-    In this run enough were, so each of these could have been claimed.
+    ...     print(sentence)
+    At least 22 others have to be claimed before the first of them (Holm's correction)
+    In this run 0 of them cannot be claimed, whatever the model does in them.
     """
     least = np.asarray(least, dtype=float)
-    if not len(least):
-        return f"No {asked} are asked."
-    total = f"{len(least):,} {asked}"
-    beyond = pandas.Series(least[out_of_reach(least)])
-    if beyond.empty:
-        enough = "rests on enough words or people to be claimed, if its answer is clear"
-        return f"Each of {total} {enough}."
-    said = []
-    for value, count in beyond.value_counts(sort=False).items():
-        most = math.ceil(LEVEL / value) - 1
-        said.append(
-            f"{count:,} of {total} rest{'s' if count == 1 else ''} on so few words or people that "
-            f"even the clearest answer gives no p below 1/{1 / value:,.0f}. That is small enough "
-            f"for up to {most:,} {asked} (Holm's correction): with {len(least):,}, at least "
-            f"{len(least) - most:,} others have to be claimed first."
-        )
-    n = out_of_reach(least, least if p_values is None else p_values).sum()
-    if n:
-        when = "Even if all others are clear" if p_values is None else "In this run"
-        said.append(
-            f"{when}, too few are claimed: {n:,} cannot be, whatever the model does in them. Of "
-            "these the report says nothing."
-        )
-    elif p_values is not None:
-        said.append("In this run enough were, so each of these could have been claimed.")
-    return " ".join(said)
+    beyond = least[out_of_reach(least)]
+    if not len(beyond):
+        return f"Each of {len(least):,} {asked} rests on enough words or people to be claimed."
+    # Holm divides the level by the number of questions that are not claimed yet.
+    others = len(least) - (math.ceil(LEVEL / beyond.min()) - 1)
+    when = "Even if all others are clear," if p_values is None else "In this run"
+    lost = out_of_reach(least, least if p_values is None else p_values).sum()
+    return (
+        f"{len(beyond):,} of {len(least):,} {asked} rest on so few words or people that even the "
+        f"clearest answer gives no p below 1/{1 / beyond.min():,.0f}. At least {others:,} others "
+        f"have to be claimed before the first of them (Holm's correction). {when} {lost:,} of them "
+        "cannot be claimed, whatever the model does in them."
+    )
 
 
 def overview(result: Audit) -> str:

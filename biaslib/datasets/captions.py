@@ -374,6 +374,7 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
     files = caption_files(corpus)
     column = caption_column(files, column)
     quoted = '"' + column.replace('"', '""') + '"'
+    # Characters of a pattern stand in brackets for themselves.
     names = (re.sub(r"([*?\[])", r"[\1]", str(path)).replace("'", "''") for path in files)
     listed = ", ".join(f"'{name}'" for name in names)
     source = f"read_parquet([{listed}], hive_partitioning = false, binary_as_string = true)"

@@ -414,7 +414,7 @@ def _places(folder: Path, test: GroundedTest) -> dict[str, list[Path]]:
     found = {}
     for image in test.pairs["image"].unique():
         for root in roots:
-            candidates = [root / image, *(root / group / image for group in ROLES)]
+            candidates = [root / group / image for group in ("", *ROLES)]
             found[image] = [path for path in candidates if path.is_file()]
             if found[image]:
                 break

@@ -132,7 +132,7 @@ def _fetch_all(wanted: list[tuple[str, str]], folder: Path, n_workers: int) -> N
     """Fetch links, those of a host one after another in PER_HOST rows: a slow one holds no more."""
     hosts, done = collections.defaultdict(list), queue.SimpleQueue()
     for file, url in wanted:
-        hosts[f"{url}///".split("/")[2]].append((file, url))
+        hosts[f"{url}///".split("/")[2]].append((file, url))  # also of what is no address
     stopped = threading.Event()
 
     def fetch_row(row: list[tuple[str, str]]) -> None:

@@ -155,13 +155,10 @@ def bootstrap(
     rng = generator(rng)
     at_once = n_resamples if at_once is None else whole_number(at_once, "at_once", 1)
     n_equal = None if n_equal is None else whole_number(n_equal, "n_equal", 1)
-    given = {"within": within, "limit": limit, "freedom": freedom}
-    bounds = {
-        name: real_numbers(each, name, finite=False)
-        for name, each in given.items()
-        if each is not None
-    }
-    if within is not None and bounds["within"].shape[:1] != (2,):
+    freedom = None if freedom is None else real_numbers(freedom, "freedom", finite=False)
+    limit = None if limit is None else real_numbers(limit, "limit", finite=False)
+    within = None if within is None else real_numbers(within, "within")
+    if within is not None and within.shape[:1] != (2,):
         raise refused("within", "must be two: the least and the greatest value")
     estimate = np.asarray(statistic(*(np.ones((n, 1)) for n in n_units)), dtype=float)[0]
     parts = _resampled(statistic, n_units, n_resamples, rng, at_once)
@@ -170,13 +167,13 @@ def bootstrap(
         raise InputError("the statistic is not defined in any resample")
     if values.ndim == 1 and not np.isfinite(estimate):
         raise InputError("the statistic is not defined for the data: there is nothing to bound")
-    error, own_freedom, skewed = _moments(parts, n_units, bounds.get("freedom"))
+    error, own_freedom, skewed = _moments(parts, n_units, freedom)
     quantile = stats.t.ppf(0.975, own_freedom)
     if within is not None:
-        n_equal = n_equal or (min(n_units) if freedom is None else bounds["freedom"] + 1.0)
-        low, high = _wilson(estimate, _mean(values), error, quantile, bounds["within"], n_equal)
+        n_equal = n_equal or (min(n_units) if freedom is None else freedom + 1.0)
+        low, high = _wilson(estimate, _mean(values), error, quantile, within, n_equal)
     elif limit is not None:
-        low, high = _fisher(estimate, _mean(values), error, quantile, bounds["limit"])
+        low, high = _fisher(estimate, _mean(values), error, quantile, limit)
     else:
         longer = (2.0 * quantile**2 + 1.0) / 6.0 * skewed
         low = estimate - quantile * error + np.minimum(longer, 0.0)
@@ -386,6 +383,7 @@ def _resampled(statistic, n_units, n_resamples: int, rng, at_once: int) -> list[
 def _drawn(n_units: int, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Return how often each unit is drawn: (n_units, n_resamples)."""
     drawn = rng.integers(n_units, size=(n_resamples, n_units))
+    # One count for all resamples: the units of each get numbers of their own.
     drawn += n_units * np.arange(n_resamples)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=drawn.size)
     return counts.reshape(n_resamples, n_units).T.astype(float)
@@ -415,6 +413,7 @@ def _moments(parts, n_units, freedom) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
     NaN where no sample has two units.
     """
+    # whole is s^2 of the docstring of bootstrap, squares the sum under f, thirds kappa.
     whole = squares = thirds = np.zeros(parts[0].shape[1:])
     for values, n in zip(parts, n_units, strict=True):
         if n == 1:
@@ -437,6 +436,7 @@ def _fisher(estimate, mean, error, quantile, limit) -> tuple[np.ndarray, np.ndar
     centre = np.arctanh(np.clip(estimate / limit, -most, most))
     half = quantile * error / limit / (1.0 - np.clip(mean / limit, -most, most) ** 2)
     low, high = limit * np.tanh(centre - half), limit * np.tanh(centre + half)
+    # The mean over resamples may lie beyond the estimate, and the interval with it.
     return np.minimum(low, estimate), np.maximum(high, estimate)
 
 

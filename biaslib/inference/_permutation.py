@@ -10,7 +10,7 @@ from biaslib.inference._enumeration import can_be_counted, count_by_halves
 from biaslib.inference._proportions import proportion_interval
 from biaslib.inference._saddlepoint import log_choices, saddlepoint_tail
 from biaslib.inference._sampling import all_partitions, drawn_partitions
-from biaslib.metrics.inputs import in_scale, one_of, real_numbers, refused, whole_number
+from biaslib.metrics.inputs import in_scale, one_of, real_numbers, require_length, whole_number
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 
@@ -209,8 +209,7 @@ def permutation_p_values(
     """
     form = "a table, one row a test and one column a target"
     x_scores, y_scores = real_numbers(x, "x", form, 2), real_numbers(y, "y", form, 2)
-    if len(x_scores) != len(y_scores):
-        raise refused("y", f"has {len(y_scores)} rows and x {len(x_scores)}; give one a test")
+    require_length(y_scores, len(x_scores), "y", "tests in x")
     scores, _ = in_scale(np.concatenate([x_scores, y_scores], axis=1), axis=1)
     n_x, n_resamples = x_scores.shape[1], whole_number(n_resamples, "n_resamples", 2)
     total = n_partitions(n_x, y_scores.shape[1])

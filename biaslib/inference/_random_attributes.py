@@ -162,6 +162,7 @@ def _require_spread(scores: np.ndarray, largest: float) -> None:
 
 def _combine(drawn: np.ndarray, weights: np.ndarray, cosines: np.ndarray) -> np.ndarray:
     """Return the weighted sum of the drawn columns for every set: (n_sets, n_targets)."""
+    # A sparse row a set: each is some ten of thousands of words.
     starts = np.arange(0, drawn.size + 1, drawn.shape[1])
     data = np.tile(weights, len(drawn))
     shape = len(drawn), cosines.shape[1]

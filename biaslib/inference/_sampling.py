@@ -35,6 +35,7 @@ def drawn_partitions(n: int, size: int, draws: int, rng: np.random.Generator | i
     while draws > 0:
         n_rows = min(rows_of_a_block(n), draws)
         numbers = rng.random((n_rows, n))
+        # The size smallest of n random numbers are a choice in which all are equally likely.
         chosen = numbers <= np.partition(numbers, size - 1, axis=1)[:, size - 1, np.newaxis]
         if np.count_nonzero(chosen) == n_rows * size:  # else two numbers were equal
             yield chosen.astype(float)

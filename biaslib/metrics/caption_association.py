@@ -27,6 +27,7 @@ from biaslib.metrics.inputs import (
     real_number,
     real_numbers,
     refused,
+    require_length,
     truth_values,
     whole_number,
     whole_numbers,
@@ -196,6 +197,7 @@ def top_k(similarities: ArrayLike, k: int) -> np.ndarray:
     found = np.empty((len(scores), k), np.intp)
     for rows in _slices(len(scores), -(-scores.size // _IN_CACHE)):
         table = scores[rows].astype(np.float64)
+        # Exactly k are marked in every row, so that their places fall into rows of k.
         nearest = np.flatnonzero(_best(table, k)).reshape(-1, k) % table.shape[1]
         values = np.take_along_axis(table, nearest, axis=1)
         order = np.argsort(-values, axis=1, kind="stable")
@@ -440,12 +442,8 @@ def _entropies(shares: np.ndarray) -> np.ndarray:
 def group_members(groups: ArrayLike, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return groups as booleans, (n, g), if every group has an image, and their sizes, (g,)."""
     members = truth_values(groups, "groups", "one row an image and one column a group", 2)
-    if n is not None and len(members) != n:
-        raise refused(
-            "groups",
-            f"has {len(members)} rows for {n} images; it needs one row for every image and one "
-            "column for every group",
-        )
+    if n is not None:
+        require_length(members, n, "groups", "images")
     sizes = np.count_nonzero(members, axis=0)
     if not sizes.all():
         raise InputError(f"group {np.argmin(sizes)} has no image", word="groups")

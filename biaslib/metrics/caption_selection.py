@@ -43,6 +43,7 @@ from biaslib.metrics.inputs import (
     real_number,
     real_numbers,
     refused,
+    require_length,
     weight_columns,
 )
 
@@ -827,9 +828,8 @@ def _shift(kind: str, **sides: TwoWay | ArrayLike) -> ShiftScores:
         each if isinstance(each, TwoWay) else TwoWay(_log_probabilities(each, name), None)
         for name, each in sides.items()
     )
-    n, n_below = len(above.log_probability), len(below.log_probability)
-    if n_below != n:
-        raise refused(list(sides)[1], f"has {n_below} probabilities for {n}; each image has both")
+    n = len(above.log_probability)
+    require_length(below.log_probability, n, list(sides)[1], "images above the line")
     if above.scale != below.scale:
         raise InputError(f"the softmax has scale {above.scale} above and {below.scale} below")
     return ShiftScores(kind, above.log_probability - below.log_probability, above.scale)
@@ -866,8 +866,7 @@ def _scale(scale: float) -> float:
 def _opposite(values: ArrayLike, n: int) -> np.ndarray:
     name = "anti_stereotypical"
     mask = real_array(values, name, "one truth value an image", 1, kinds="b")
-    if len(mask) != n:
-        raise refused(name, f"has {len(mask)} truth values; there are {n} images")
+    require_length(mask, n, name, "images")
     return mask
 
 

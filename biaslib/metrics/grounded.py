@@ -153,6 +153,7 @@ def _congruence(x_own, y_own, x_other, y_other, ddof) -> GroundedResult:
     spread = np.concatenate([x_own, y_own, x_other, y_other]).std(ddof=ddof)
     x_shift, y_shift = x_own.mean() - x_other.mean(), y_own.mean() - y_other.mean()
     effect_size = float(0.5 * (abs(x_shift) + abs(y_shift)) / spread)
+    # With X's attributes less with Y's: for X its own come first, for Y the other's.
     signed = _signed(x_own, x_other, ddof), _signed(y_other, y_own, ddof)
     return GroundedResult(3, effect_size, ddof, x_own, y_own, x_other, y_other, *signed)
 

@@ -124,7 +124,7 @@ def _plain(values: Any, name: str) -> Any:
     if np.ma.is_masked(values):
         raise refused(name, "is masked; fill it, or leave it out")
     if hasattr(values, "detach"):
-        tensor = values.detach().cpu()
+        tensor = values.detach().cpu()  # NumPy has no bfloat16
         return (tensor.float() if str(tensor.dtype).endswith("bfloat16") else tensor).numpy()
     if isinstance(values, list | tuple) and any(hasattr(each, "__len__") for each in values):
         return [_plain(row, name) for row in values]
@@ -305,6 +305,19 @@ def truth_values(values: ArrayLike, name: str, form: str, ndim: int) -> np.ndarr
     return array.astype(bool, copy=False)
 
 
+def require_length(values: Sequence, n: int, name: str, of: str) -> None:
+    """Refuse what has not one row for each of n others.
+
+    Examples
+    --------
+    >>> require_length([1, 2], 3, "groups", "images")
+    Traceback (most recent call last):
+    biaslib.errors.InputError: groups has 2 rows; there are 3 images, one row each
+    """
+    if len(values) != n:
+        raise refused(name, f"has {len(values)} rows; there are {n} {of}, one row each")
+
+
 def weight_columns(weights: ArrayLike, n: int, name: str = "weights") -> tuple[np.ndarray, bool]:
     """Return weights of n images, (n,) or (n, r), as columns, and whether they are one set.
 
@@ -315,8 +328,7 @@ def weight_columns(weights: ArrayLike, n: int, name: str = "weights") -> tuple[n
     ((2, 1), True)
     """
     columns = real_numbers(weights, name, f"one row for each of {n} images", (1, 2))
-    if len(columns) != n:
-        raise refused(name, f"has the shape {columns.shape}; there are {n} images, one row each")
+    require_length(columns, n, name, "images")
     negative = columns < 0
     if negative.any():
         raise refused(
@@ -342,8 +354,8 @@ def label_keys(labels: Sequence, name: str, n: int | None = None) -> list[Hashab
     for row, key in enumerate(keys):
         if not isinstance(key, Hashable) or _is_missing(key):
             raise refused(name, "has no label", row)
-    if n is not None and len(keys) != n:
-        raise refused(name, f"has {len(keys)} labels; there must be {n}")
+    if n is not None:
+        require_length(keys, n, name, "items to label")
     return keys
 
 

@@ -39,7 +39,13 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from biaslib.errors import InputError
-from biaslib.metrics.inputs import made_by, real_numbers, refused, weight_columns
+from biaslib.metrics.inputs import (
+    made_by,
+    real_numbers,
+    refused,
+    require_length,
+    weight_columns,
+)
 
 __all__ = [
     "AssociationScore",
@@ -352,11 +358,7 @@ def _mean_of_log_ratios(name, log_p, log_base, argument_names) -> AssociationSco
         _log_probabilities(each, argument)
         for each, argument in zip((log_p, log_base), argument_names, strict=True)
     )
-    if first.shape != second.shape:
-        raise refused(
-            argument_names[1],
-            f"has {second.size} rows and {argument_names[0]} {first.size}; each image needs both",
-        )
+    require_length(second, first.size, argument_names[1], f"in {argument_names[0]}")
     contributions = first - second
     return AssociationScore(name, float(contributions.mean()), contributions, first, second)
 

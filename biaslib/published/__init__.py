@@ -4,7 +4,7 @@
 {'category': ['gender', 'profession'], 'images': [486, 206]}
 """
 
-from biaslib.published._errata import SETTLED, STANDINGS, errata
+from biaslib.published._errata import STANDINGS, errata
 from biaslib.published._tables import (
     PAPERS,
     casc_tables,
@@ -19,7 +19,6 @@ from biaslib.published._tables import (
 
 __all__ = [
     "PAPERS",
-    "SETTLED",
     "STANDINGS",
     "casc_tables",
     "data_checksum",

@@ -20,17 +20,7 @@ STANDINGS = {
 }
 """Each standing an erratum may have, and what it means."""
 
-SETTLED = (
-    "confirmed by the released file",
-    "confirmed by the released code",
-    "agrees with the printed table",
-)
-"""Standings of errata that are open no more: something besides our reading has decided them."""
-
-COLUMNS = (
-    *("id", "paper", "tables", "title", "summary"),
-    *("printed", "computed", "standing", "settle"),
-)
+COLUMNS = ["id", "paper", "tables", "title", "summary", "printed", "computed", "standing", "settle"]
 
 
 def errata(paper: str | None = None) -> pandas.DataFrame:
@@ -53,4 +43,4 @@ def errata(paper: str | None = None) -> pandas.DataFrame:
         raise unknown_name("paper", paper, PAPERS)
     entries = json.loads((DATA / "errata.json").read_text(encoding="utf-8"))
     chosen = [each for each in entries if paper in (None, each["paper"])]
-    return pandas.DataFrame(chosen, columns=list(COLUMNS))
+    return pandas.DataFrame(chosen, columns=COLUMNS)

@@ -24,38 +24,6 @@ PAPERS = {
 }
 """The four papers, by the key of the bibliography."""
 
-_GENDER = ("behaviour", "occupation", "activity", "appearance")
-_RACE = (
-    *("political (3 groups)", "criminal justice (3 groups)", "education and wealth (3 groups)"),
-    *("behaviour (4 groups)", "appearance", "behaviour, as Table 10", "religion", "political"),
-    *("occupation", "portrayal in media", "education and wealth", "criminal justice"),
-)
-_CATALOGUE = {
-    ("ross2021", 1): ("ross2021_images", "images per test and source"),
-    ("ross2021", 3): ("ross2021_effect_sizes", "effect sizes, Experiment 1, Google Images"),
-    ("ross2021", 4): ("ross2021_effect_sizes", "effect sizes, Experiment 2, Google Images"),
-    ("ross2021", 5): ("ross2021_effect_sizes", "effect sizes, Experiment 3, Google Images"),
-    ("ross2021", 6): ("ross2021_effect_sizes", "effect sizes, all experiments, COCO and CC"),
-    ("ross2021", 7): ("ross2021_significant_counts", "number of significant tests"),
-    ("srinivasan2021", 1): ("srinivasan2021_methodology", "the three association scores"),
-    ("srinivasan2021", 2): ("srinivasan2021_case_study", "template captions and entities"),
-    ("srinivasan2021", 3): ("srinivasan2021_case_study", "probabilities against the image"),
-    ("hamidieh2023", 1): ("hamidieh2023_laion_pronouns", "pronouns in captions by occupation"),
-    ("hamidieh2023", 2): ("hamidieh2023_taxonomy", "the words of the taxonomy"),
-    **{
-        ("hamidieh2023", 3 + at): ("hamidieh2023_casc", f"C-ASC by gender, {what}")
-        for at, what in enumerate(_GENDER)
-    },
-    **{
-        ("hamidieh2023", 7 + at): ("hamidieh2023_casc", f"C-ASC by race, {what}")
-        for at, what in enumerate(_RACE)
-    },
-    ("zhou2022", 1): ("zhou2022_images", "images per category"),
-    ("zhou2022", 2): ("zhou2022_models", "the six models"),
-    ("zhou2022", 3): ("zhou2022_scores", "vlrs, vlbs and ivlas, overall"),
-    ("zhou2022", 4): ("zhou2022_scores", "vlrs, vlbs and ivlas by category"),
-}
-
 
 @functools.cache
 def _file(name: str) -> pandas.DataFrame:
@@ -71,10 +39,10 @@ def _file(name: str) -> pandas.DataFrame:
 
 
 def _stem(paper: str, number: int) -> str:
-    if (paper, number) not in _CATALOGUE:
-        known = [str(each) for key, each in _CATALOGUE if key == paper]
-        raise unknown_name(f"table of {paper}", str(number), known)
-    return _CATALOGUE[paper, number][0]
+    carried = _file("catalogue").query("paper == @paper").set_index("number")["file"]
+    if number not in carried:
+        raise unknown_name(f"table of {paper}", str(number), carried.index)
+    return carried[number]
 
 
 def table(paper: str, number: int) -> pandas.DataFrame:
@@ -113,18 +81,13 @@ def tables() -> pandas.DataFrame:
     >>> tables().groupby("paper", sort=False).size().to_dict()
     {'ross2021': 6, 'srinivasan2021': 3, 'hamidieh2023': 18, 'zhou2022': 4}
     """
-    rows = [
-        {
-            "paper": paper,
-            "number": number,
-            "holds": holds,
-            "rows": len(table(paper, number)),
-            "file": f"{stem}.csv",
-            "columns": ", ".join(each["name"] for each in SCHEMAS[stem]["columns"]),
-        }
-        for (paper, number), (stem, holds) in _CATALOGUE.items()
+    rows = _file("catalogue").astype({"number": int})
+    keys = zip(rows["paper"], rows["number"], strict=True)
+    names = ([column["name"] for column in SCHEMAS[stem]["columns"]] for stem in rows["file"])
+    rows = rows.assign(rows=[len(table(*key)) for key in keys], columns=list(map(", ".join, names)))
+    return rows.assign(file=rows["file"] + ".csv")[
+        ["paper", "number", "holds", "rows", "file", "columns"]
     ]
-    return pandas.DataFrame(rows)
 
 
 def casc_tables() -> pandas.DataFrame:

@@ -71,7 +71,9 @@ def above(one: Span, other: Span) -> bool | None:
     """
     if one[0] > other[1]:
         return True
-    return False if one[1] <= other[0] else None
+    if one[1] <= other[0]:
+        return False
+    return None
 
 
 def near(one: Span, number: float, margin: float) -> bool | None:
@@ -84,7 +86,9 @@ def near(one: Span, number: float, margin: float) -> bool | None:
     """
     if one[0] > number + margin or one[1] < number - margin:
         return False
-    return True if one[1] - one[0] <= 2 * margin + 1e-9 else None
+    if one[1] - one[0] <= 2 * margin + 1e-9:
+        return True
+    return None
 
 
 def most(share: float, parts: Iterable[bool | None]) -> bool | None:
@@ -99,7 +103,9 @@ def most(share: float, parts: Iterable[bool | None]) -> bool | None:
     least = share * len(known) - 1e-9
     if sum(part is True for part in known) >= least:
         return True
-    return None if sum(part is not False for part in known) >= least else False
+    if sum(part is not False for part in known) < least:
+        return False
+    return None
 
 
 def moved(one: Span, other: Span) -> Span:

@@ -13,10 +13,8 @@ import pandas
 from biaslib import published
 from biaslib.reproduction._headlines import MissingError
 
-SELECTORS = (
-    *("model", "test", "level", "statistic", "group", "bias_type"),
-    *("experiment", "masking", "domain", "variant"),
-)
+OF_STUDY_1 = ("experiment", "masking", "domain", "variant")
+SELECTORS = ("model", "test", "level", "statistic", "group", "bias_type", *OF_STUDY_1)
 """Columns of scores by which a row names those that it is about."""
 
 Row = Mapping[str, object]
@@ -157,4 +155,6 @@ def _reason(row: Row, compared: pandas.DataFrame, counts: tuple[int, int, int]) 
         parts.append(f"{yes} of {n} are, {no} are not, {n - yes - no} are open")
     if compared[["low", "high"]].isna().any(axis=None):
         parts.append("the run has no interval")
-    return "; ".join([*parts, *([row["note"]] if row["note"] else [])])
+    if row["note"]:
+        parts.append(row["note"])
+    return "; ".join(parts)

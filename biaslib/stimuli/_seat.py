@@ -40,12 +40,16 @@ def seat_test(name: str) -> AssociationTest:
         raise unknown_name("test with the sentences of SEAT", name, TESTS)
     test = association_test(name)
     stimuli = {role: _stimuli(getattr(test, role), test.kinds[role]) for role in ROLES}
+    X, Y, A, B = (tuple(sentence for sentence, _, _ in stimuli[role]) for role in ROLES)
     return dataclasses.replace(
         test,
         level="sentence",
+        X=X,
+        Y=Y,
+        A=A,
+        B=B,
         words={role: tuple(word for _, word, _ in stimuli[role]) for role in ROLES},
         kinds={role: tuple(kind for _, _, kind in stimuli[role]) for role in ROLES},
-        **{role: tuple(sentence for sentence, _, _ in stimuli[role]) for role in ROLES},
     )
 
 

@@ -725,16 +725,13 @@ def per_image(log_probs: pandas.DataFrame) -> pandas.DataFrame:
     alone = log_p[log_p["image"] == ""].set_index("entity")["person"]
     shown = log_p[log_p["image"] != ""]
     without = shown["entity"].map(alone).astype(float)
-    table = shown[["entity", "gender", "image"]].assign(
-        **{
-            "S_L(f)": shown["woman"] - shown["person"],
-            "S_L(m)": shown["man"] - shown["person"],
-            "S_V": shown["person"] - without,
-            "probability": np.exp(shown["person"]),
-            "no image": np.exp(without),
-        }
-    )
-    return table.rename_axis(columns=None).reset_index(drop=True)
+    table = shown[["entity", "gender", "image"]].rename_axis(columns=None)
+    table["S_L(f)"] = shown["woman"] - shown["person"]
+    table["S_L(m)"] = shown["man"] - shown["person"]
+    table["S_V"] = shown["person"] - without
+    table["probability"] = np.exp(shown["person"])
+    table["no image"] = np.exp(without)
+    return table.reset_index(drop=True)
 
 
 def picture_tests(log_probs: pandas.DataFrame) -> pandas.DataFrame:
@@ -795,9 +792,9 @@ def shares(scores: pandas.DataFrame) -> pandas.DataFrame:
         shifted = group.loc[group["level"] == "S_PT", "value"] < 0
         rows.append(_share(name, "S_PT", "towards men", shifted))
     table = pandas.DataFrame(rows)
-    of_level = bias.drop_duplicates("level").set_index("level").loc[table["level"]]
-    names = ("study", "model", "revision", "profile", "dataset", "seed")
-    return tidy(table, **{name: of_level[name].to_numpy() for name in names})
+    names = ["study", "model", "revision", "profile", "dataset", "seed"]
+    of_level = bias.drop_duplicates("level")[["level", *names]]
+    return tidy(table.merge(of_level, on="level", validate="m:1"))
 
 
 def _share(name: str, level: str, statistic: str, hits: pandas.Series) -> dict:
@@ -835,16 +832,14 @@ def top_candidates(log_probs: pandas.DataFrame, entities: pandas.DataFrame) -> p
     labels = entities.set_index("entity")["stereotype"].map({"women": "woman", "men": "man"})
     of_named = table["candidate"].map(labels)
     fits = (of_named == table["gender"]).astype(object).where(wrong & of_named.notna(), None)
-    return pandas.DataFrame(
-        {
-            **{key: table[key] for key in keys},
-            "named": table["candidate"],
-            "shown probability": np.exp(table["log_p"]),
-            "named probability": np.exp(table["log_p_named"]),
-            "wrong": wrong,
-            "fits the gender": fits,
-        }
-    )
+    columns = {
+        "named": table["candidate"],
+        "shown probability": np.exp(table["log_p"]),
+        "named probability": np.exp(table["log_p_named"]),
+        "wrong": wrong,
+        "fits the gender": fits,
+    }
+    return table[keys].join(pandas.DataFrame(columns))
 
 
 def misnaming_rates(named: pandas.DataFrame) -> pandas.DataFrame:

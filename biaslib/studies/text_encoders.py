@@ -265,8 +265,10 @@ def run(
 
 def _adjusted(scores: pandas.DataFrame, column: str, prefix: str = "p") -> pandas.DataFrame:
     """Return the scores with a column of p-values adjusted over rows: ``p_holm`` and ``p_bh``."""
-    methods = ("holm", "bh")
-    return scores.assign(**{f"{prefix}_{m}": inference.adjust(scores[column], m) for m in methods})
+    table = scores.copy()
+    for method in ("holm", "bh"):
+        table[f"{prefix}_{method}"] = inference.adjust(scores[column], method)
+    return table
 
 
 @dataclass(frozen=True)

@@ -212,10 +212,10 @@ def without_a_source(page_rows: list[str]) -> list[str]:
     return bare + [name for kind, name in holes if kind == "?" and name not in used]
 
 
-def known(page: str, text: str, values: dict, typed: list[str] = ()) -> SimpleNamespace:
+def known(page: str, text: str, values: dict) -> SimpleNamespace:
     """Return where a page's numbers are right, where made up, and which rows are wrong.
 
-    ``values`` has what the rows' expressions name, ``typed`` further words with their numbers.
+    ``values`` has what the rows' expressions name.
     """
     own, found = rows().get(page, []), SimpleNamespace(wrong=[], at=set(), free=set(), others=set())
     read_here = {hole[2] for row in own for hole in HOLE.finditer(row) if hole[1] == "?"}
@@ -230,16 +230,12 @@ def known(page: str, text: str, values: dict, typed: list[str] = ()) -> SimpleNa
         one = check(row, text, values)
         found.at |= one.at
         found.others |= set() if OF_ENDS.search(row) else one.others
-    for words in typed:
-        found.wrong += [] if words in text else [f"no such words: {words!r}"]
-        for match in re.finditer(re.escape(words), text):
-            found.at |= set(range(*match.span()))
     return found
 
 
-def faults(page: str, text: str, values: dict, typed: list[str] = ()) -> list[str]:
+def faults(page: str, text: str, values: dict) -> list[str]:
     """Return what is wrong with the numbers of a page: see :func:`known`."""
-    found = known(page, text, values, typed)
+    found = known(page, text, values)
     for match in numbers(text):
         anywhere = BOUNDS if match.start() not in found.others else ()
         if match.start() not in found.at | found.free and match[0] not in anywhere:

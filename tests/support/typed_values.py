@@ -26,6 +26,7 @@ from biaslib.pictures import detector as pictures
 from biaslib.reproduction import _compare
 from biaslib.studies import study2_masked, study3_clip_audit
 from companion import published_numbers
+from companion import study2_masked as masked_plots
 from companion import study3_clip_audit as audit_plots
 from companion import study4_captions as caption_plots
 from companion import text_encoders as text_plots

@@ -29,16 +29,6 @@ import numpy as np
 from tools.benchmarks import MACHINE, machine, shown
 
 RESULTS = Path(__file__).parent / "results" / "full_size.csv"
-COLUMNS = (
-    "family",
-    "parameters",
-    "GB on disk",
-    "seconds to load",
-    "capabilities",
-    "seconds per batch",
-    "peak GB",
-    MACHINE,
-)
 BATCH = 4
 TEXTS = [
     "The woman is a nurse.",
@@ -190,8 +180,8 @@ def measure(family: str, folder: Path) -> dict:
         "seconds to load": round(seconds_to_load, 1),
         "capabilities": len(found),
         "seconds per batch": round(max(quicker), 2),
-        MACHINE: machine(),
         "peak GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, 1),
+        MACHINE: machine(),
     }
 
 
@@ -261,15 +251,15 @@ def in_a_process(step: str, family: str, folder: Path) -> str:
     return run.stdout.splitlines()[-1]
 
 
-def write(rows: list[dict]) -> None:
-    """Write the table, keeping the rows of families that were not measured now."""
+def write(row: dict) -> None:
+    """Write a family's row into the table, keeping those of the others."""
     known = {}
     if RESULTS.is_file():
         with RESULTS.open(encoding="utf-8", newline="") as stream:
-            known = {row["family"]: row for row in csv.DictReader(stream)}
-    known |= {row["family"]: {key: shown(row[key]) for key in row} for row in rows}
+            known = {each["family"]: each for each in csv.DictReader(stream)}
+    known[row["family"]] = {key: shown(value) for key, value in row.items()}
     with RESULTS.open("w", encoding="utf-8", newline="") as stream:
-        table = csv.DictWriter(stream, COLUMNS)
+        table = csv.DictWriter(stream, list(row))
         table.writeheader()
         table.writerows(known[family] for family in FAMILIES if family in known)
 
@@ -294,7 +284,7 @@ def main(arguments: list[str] | None = None) -> None:
                 in_a_process("build", family, Path(folder))
                 row = in_a_process("measure", family, Path(folder))
             print(row, flush=True)
-            write([json.loads(row)])
+            write(json.loads(row))
 
 
 if __name__ == "__main__":

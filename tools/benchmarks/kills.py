@@ -16,14 +16,16 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
-from biaslib.runtime import Store, _store
+from biaslib.runtime import Store
 from tools.benchmarks import MACHINE, machine, shown
 
 RESULTS = Path(__file__).parent / "results" / "kills.csv"
@@ -185,11 +187,9 @@ def record(name: str, extraction: Extraction, found: Findings) -> dict:
 
 
 def main(n_kills: int, names: list[str]) -> list[dict]:
-    """Print a record for each extraction, and return them.
-
-    There is no progress bar: forked processes share its lock, and one that is killed keeps it.
-    """
-    _store.progress = lambda items, label: items
+    """Print a record for each extraction, and return them."""
+    # Forked processes share the lock of progress bars, and one that is killed keeps it.
+    tqdm.set_lock(threading.RLock())
     rows = []
     for name in names:
         extraction = {"writing": writing, "clip": clip}[name]()
