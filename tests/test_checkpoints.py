@@ -1,9 +1,7 @@
 """Checkpoints that are not what they should be are refused, and what is wrong is named."""
 
 import argparse
-import json
 import pathlib
-import pickle
 import sys
 import types
 
@@ -13,9 +11,9 @@ import torch
 from safetensors.torch import save_file
 from timm.scheduler import CosineLRScheduler
 
-from biaslib.checkpoints import folders, weights
-from biaslib.checkpoints.entries import Entry
+from biaslib.checkpoints import weights
 from biaslib.checkpoints.weights import (
+    numbers_in,
     read_weights,
     require_complete,
     require_readable,
@@ -24,52 +22,29 @@ from biaslib.checkpoints.weights import (
 from biaslib.errors import CheckpointError
 
 
-def require_kind(folder, kinds, name):
-    folders.require_family(folder, Entry(name, "", "", 0, "", "", kinds=tuple(kinds)))
-
-
-def test_a_checkpoint_of_another_architecture_is_named(tmp_path):
-    config = {"model_type": "bert", "architectures": ["BertForMaskedLM"]}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    require_kind(tmp_path, ["bert"], "bert")
-    with pytest.raises(CheckpointError, match=r"of 'bert' \(BertForMaskedLM\), and 'vilt' is lo"):
-        require_kind(tmp_path, ["vilt"], "vilt")
-
-
-def test_a_folder_that_is_no_checkpoint(tmp_path):
-    (tmp_path / "model.onnx").touch()
-    with pytest.raises(
-        CheckpointError,
-        match=r"has no config.json, which is saved beside the weights. It holds model.onnx",
-    ):
-        require_kind(tmp_path, ["vilt"], "vilt")
-    (tmp_path / "config.json").write_text("<html>not found</html>")
-    with pytest.raises(
-        CheckpointError, match=r"config.json is not valid JSON .* download it again"
-    ):
-        require_kind(tmp_path, ["vilt"], "vilt")
-
-
-def test_missing_and_unexpected_weights_are_named_and_the_others_counted():
+def test_missing_left_over_and_misshapen_weights_are_refused_and_the_allowed_are_not():
     info = {
-        "missing_keys": {f"layer.{number}.weight" for number in range(7)},
-        "unexpected_keys": {"itm_score.fc.weight", "mlm_score.bias"},
-        "mismatched_keys": [("embed.weight", torch.Size([3, 4]), torch.Size([5, 4]))],
+        "missing_keys": {"bert.pooler.dense.bias"},
+        "unexpected_keys": {"itm_score.bias"},
+        "mismatched_keys": [],
     }
-    with pytest.raises(CheckpointError) as refusal:
-        require_complete(info, "vilt", allowed_unexpected=["itm_score.*"])
-    assert "'vilt' lacks 7 weights" in str(refusal.value)
-    assert "layer.4.weight and 2 more" in str(refusal.value)
-    assert "holds 1 weight that the model does not know: mlm_score.bias" in str(refusal.value)
-    assert "embed.weight (3, 4) not (5, 4)" in str(refusal.value)
-
-
-def test_weights_that_may_be_missing_or_left_over():
-    info = {"missing_keys": {"bert.pooler.dense.bias"}, "unexpected_keys": {"cls.bias"}}
-    require_complete(info, "bert", allowed_missing=["bert.pooler.*"], allowed_unexpected=["cls.*"])
+    require_complete(info, "vilt", ["bert.pooler.*"], ["itm_score.*"])
+    for allowed in ((["bert.pooler.*"], []), ([], ["itm_score.*"])):
+        with pytest.raises(CheckpointError):
+            require_complete(info, "vilt", *allowed)
     one = torch.ones(1)
-    with pytest.raises(CheckpointError, match=r"lacks 1 weight .*: bert.pooler.dense.bias"):
-        require_same({"a": one}, {"a": one, "bert.pooler.dense.bias": one}, "bert")
+    require_same({"a": one}, {"a": one, "pooler.bias": one}, "bert", ["pooler.*"])
+    with pytest.raises(CheckpointError) as caught:
+        require_same({"a": one}, {"a": torch.ones(2)}, "bert")
+    assert caught.value.word == "a"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_the_numbers_in_a_file_are_those_of_its_tensors(tmp_path, name):
+    tensors = {"a": torch.zeros(3, 4), "b": torch.zeros(5)}
+    path = tmp_path / name
+    save_file(tensors, path) if name.endswith("safetensors") else torch.save(tensors, path)
+    assert numbers_in([path, path]) == 34
 
 
 def written_as_vl_bert_does(network, optimizer, best):
@@ -129,26 +104,15 @@ def test_what_training_programs_save_beside_the_weights_is_plain_data(tmp_path, 
         assert torch.equal(found["weight"], network.weight)
 
 
-class Intruder:
-    def __reduce__(self):
-        return (print, ("code in a checkpoint was run",))
-
-
-def test_code_in_a_checkpoint_is_never_run(tmp_path, capsys):
-    (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Intruder()}, protocol=2))
-    with pytest.raises(CheckpointError, match=r"pytorch_model.bin is damaged, or holds objects"):
-        read_weights(tmp_path / "pytorch_model.bin")
-    assert capsys.readouterr().out == ""
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
 def test_a_truncated_file_of_weights_is_named(tmp_path, name):
     whole = tmp_path / f"whole-{name}"
     weights = {"a": torch.arange(100.0)}
     save_file(weights, whole) if name.endswith("safetensors") else torch.save(weights, whole)
     (tmp_path / name).write_bytes(whole.read_bytes()[:-150])
-    with pytest.raises(CheckpointError, match=f"{name} is damaged"):
+    with pytest.raises(CheckpointError) as caught:
         read_weights(tmp_path / name)
+    assert caught.value.path == tmp_path / name
 
 
 @pytest.mark.parametrize(
@@ -162,7 +126,8 @@ def test_pickled_weights_need_a_torch_that_reads_them_safely(
     (tmp_path / name).touch()
     require_readable(tmp_path, open_clip)
     monkeypatch.setattr(weights.torch, "__version__", "2.5.1+cpu")
-    with pytest.raises(CheckpointError, match=rf"{name} .* torch 2.5.1.* torch 2.6 or"):
+    with pytest.raises(CheckpointError) as caught:
         require_readable(tmp_path, open_clip)
+    assert caught.value.path == tmp_path / name
     save_file({"weight": torch.ones(1)}, tmp_path / "model.safetensors")
     require_readable(tmp_path, open_clip)

@@ -64,16 +64,6 @@ def test_only_settings_and_the_safest_weights_are_downloaded_and_recorded(hub):
     assert not {"tf_model.h5", "modeling_custom.py", "README.md"} & names
 
 
-def test_weights_in_several_files_and_a_choice_between_two_layouts():
-    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
-    there = ["config.json", "model.safetensors.index.json", *shards, "pytorch_model.bin"]
-    read = ["config.json", "model.safetensors.index.json", *shards]
-    assert files.files_read(there) == read
-    both = ["open_clip_pytorch_model.bin", "model.safetensors", "open_clip_config.json"]
-    chosen = files.files_read(both, open_clip=True)
-    assert chosen == ["open_clip_config.json", "open_clip_pytorch_model.bin"]
-
-
 def test_a_repository_without_a_tokenizer_gets_its_companions(hub):
     folder = fetch(VISUALBERT)
     assert json.loads((folder / "config.json").read_text())["model_type"] == "visual_bert"
@@ -104,7 +94,7 @@ def test_names_that_lead_out_of_the_folder_are_not_taken(hub, tmp_path):
 @pytest.mark.parametrize("commit", ["../../../outside", None])
 def test_a_commit_that_is_none_writes_nothing_elsewhere(hub, tmp_path, commit):
     hub.false_commit = commit
-    with pytest.raises(CheckpointError, match="check HF_ENDPOINT"):
+    with pytest.raises(CheckpointError):
         fetch(BERT)
     assert not list(tmp_path.rglob("outside*"))
 
@@ -115,7 +105,7 @@ def test_a_lock_file_pins_the_revision_when_the_repository_moves_on(hub):
     config.write_text(config.read_text().replace("0.02", "0.03"))
     assert fetch(BERT) == folder
     now = hub.commit(REPOSITORY)
-    with pytest.raises(CheckpointError, match=rf"records revision {folder.name} .* and {now} was"):
+    with pytest.raises(CheckpointError, match=f"{folder.name}.*{now}"):
         fetch(BERT, revision="main")
     Lock().path.unlink()
     assert fetch(BERT, revision="main") != folder
@@ -126,31 +116,28 @@ def test_another_file_than_the_recorded_one_is_refused_and_both_are_named(hub):
     lock.path.write_text(lock.path.read_text().replace(found, "0" * 64))
     with pytest.raises(CheckpointError) as refusal:
         fetch(BERT)
-    for part in ("model.safetensors", "0" * 64, found, "delete the entry", lock.path.name):
-        assert part in str(refusal.value)
+    assert refusal.value.word == "model.safetensors"
     lock.path.write_text("<<<<<<< HEAD")
-    with pytest.raises(CheckpointError, match=r"biaslib-lock.json is not a lock file"):
+    with pytest.raises(CheckpointError) as refusal:
         fetch(BERT)
+    assert refusal.value.path == lock.path
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
-def test_a_corrupted_download_is_named_and_not_kept(hub, name):
+def test_a_file_that_is_not_the_hubs_is_not_kept(hub, name):
+    """Neither one that was changed on the way nor one that changed on the disk."""
     hub.corrupt = name
-    with (
-        pytest.warns(UserWarning, match=rf"{name} is damaged: it is downloaded again"),
-        pytest.raises(CheckpointError, match=rf"{name} arrived damaged twice"),
-    ):
+    with pytest.raises(CheckpointError) as refusal:
         fetch(BERT)
+    assert refusal.value.path.name == name
     hub.corrupt = ""
-    assert (fetch(BERT) / name).read_bytes() == (hub.folder / REPOSITORY / name).read_bytes()
-
-
-def test_a_file_that_changed_on_the_disk_is_downloaded_again(hub):
-    path = fetch(BERT) / "model.safetensors"
-    whole = path.read_bytes()
+    whole = (hub.folder / REPOSITORY / name).read_bytes()
+    path = fetch(BERT) / name
+    assert path.read_bytes() == whole
     path.resolve().write_bytes(whole[:-1] + b"x")
-    with pytest.warns(UserWarning, match=r"model.safetensors is damaged: it is downloaded again"):
-        assert fetch(BERT).joinpath(path.name).read_bytes() == whole
+    with pytest.raises(CheckpointError):
+        fetch(BERT)
+    assert (fetch(BERT) / name).read_bytes() == whole
 
 
 def test_without_a_network_what_was_downloaded_is_used(hub, monkeypatch):
@@ -158,29 +145,21 @@ def test_without_a_network_what_was_downloaded_is_used(hub, monkeypatch):
     Lock().path.unlink()
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     assert fetch(BERT) == folder
-    with pytest.raises(CheckpointError, match=r"the hub does not give unc-nlp/lxmert.*connec"):
-        fetch(LXMERT)
-    with pytest.raises(CheckpointError, match=r"a.bin could not be downloaded .http://127.0.0.1:9"):
-        fetch("url http://127.0.0.1:9/a.bin")
+    for source in (LXMERT, "url http://127.0.0.1:9/a.bin"):
+        with pytest.raises(CheckpointError):
+            fetch(source)
 
 
 def test_a_refusal_gives_the_place_of_the_steps_by_hand(hub):
     hub.refuse = 401
-    with pytest.raises(CheckpointError, match=r"HF_TOKEN.*book/model_files.md#files-bert"):
+    with pytest.raises(CheckpointError, match=r"book/model_files.md#files-bert"):
         fetch(BERT)
-    with pytest.raises(CheckpointError, match=r"owner/name.*book/model_files.md#files-by-hand"):
+    with pytest.raises(CheckpointError, match=r"book/model_files.md#files-by-hand"):
         fetch("hub nobody/nothing")
     hub.refuse = None
-    folder = fetch(BERT)
-    hub.refuse = 403
-    Lock().path.unlink()
-    assert fetch(BERT) == folder
-    with pytest.raises(CheckpointError, match=r"does not give google-bert/bert-base-uncased"):
-        fetch(BERT, revision="v9")
     (hub.folder / "nobody" / "nothing").mkdir(parents=True)
     (hub.folder / "nobody" / "nothing" / "config.json").write_text("{}")
-    hub.refuse = None
-    with pytest.raises(CheckpointError, match=r"holds no weights .* only config.json"):
+    with pytest.raises(CheckpointError, match=r"config\.json"):
         fetch("hub nobody/nothing")
 
 
@@ -236,7 +215,7 @@ def test_what_was_begun_is_not_joined_to_another_version(hub, monkeypatch):
     source = f"url {hub.address}/files/a.ckpt"
     hub.cut_after = [2_500_000, 2_500_000]
     for _ in range(2):
-        with pytest.raises(CheckpointError, match="Run the same call again to go on"):
+        with pytest.raises(CheckpointError):
             fetch(source)
     assert hub.requests[-1][2].startswith("bytes=")
     served.write_bytes(b"PK" * 2_500_000)
@@ -247,12 +226,8 @@ def test_the_next_address_is_tried_and_what_was_wrong_with_those_before_is_said(
     entry, (_, second, third) = several
     put(second, weights=PAGE)
     put(third)
-    with pytest.warns(UserWarning, match="was taken from") as told:
+    with pytest.warns(UserWarning, match="was taken from"):
         folder = fetch(entry)
-    config, weights = (str(each.message) for each in told)
-    assert "config.yaml was taken from" in config
-    assert "404" in config
-    assert "second/weights.bin: weights.bin is a web page" in weights
     found = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert found == {"config.yaml": b"anchors: 12", "weights.bin": b"\x80weights"}
     asked = len(hub.requests)
@@ -267,9 +242,7 @@ def test_other_addresses_are_held_to_the_same_checksum(several):
     shutil.rmtree(folder)
     put(second, weights=b"\x80others")
     (first / "weights.bin").unlink()
-    with pytest.raises(
-        CheckpointError, match=r"weights.bin could not .*404.*hash.*404.*#files-bert"
-    ):
+    with pytest.raises(CheckpointError):
         fetch(entry)
     assert not (folder / "weights.bin").exists()
     pinned = dataclasses.replace(entry, sha256=hashlib.sha256(b"\x80others").hexdigest())
@@ -277,17 +250,15 @@ def test_other_addresses_are_held_to_the_same_checksum(several):
     with pytest.warns(UserWarning, match="weights.bin was taken from"):
         assert fetch(pinned) == folder
     (folder / "weights.bin").write_bytes(b"\x80damaged")
-    with pytest.raises(CheckpointError, match=r"is recorded: delete it, and the same call downl"):
+    with pytest.raises(CheckpointError) as refusal:
         fetch(pinned)
+    assert refusal.value.path == folder / "weights.bin"
 
 
 def test_a_file_that_a_person_places(hub, tmp_path):
-    address = f"{hub.address}/files/drive/a.model?id=1YB&confirm=t"
-    entry = dataclasses.replace(models.REGISTRY["vl-bert"], mirrors=(address,))
+    entry = dataclasses.replace(models.REGISTRY["vl-bert"], mirrors=())
     place = tmp_path / "cache" / "by-hand" / "vl-bert-base-prec.model"
-    (hub.folder / "drive").mkdir()
-    (hub.folder / "drive" / "a.model").write_bytes(PAGE)
-    with pytest.raises(CheckpointError, match=r"a web page.*book/model_files.md#files-vl-bert"):
+    with pytest.raises(CheckpointError, match=r"book/model_files.md#files-vl-bert"):
         fetch(entry)
     place.write_bytes(b"\x80weights")
     (place.parent / "vocab.txt").write_text("my own words")
@@ -295,28 +266,21 @@ def test_a_file_that_a_person_places(hub, tmp_path):
     assert (place.parent / "vocab.txt").read_text() == "my own words"
     (place.parent / "vocab.txt").unlink()
     fetch(entry)
-    assert (place.parent / "vocab.txt").read_bytes() == (
-        hub.folder / REPOSITORY / "vocab.txt"
-    ).read_bytes()
-    place.write_bytes(b"\x80another")
-    with pytest.raises(
-        CheckpointError, match=r"prec.model has SHA-256 .* put the right file there"
-    ):
-        fetch(entry)
-    assert place.is_file()
-    Lock().path.unlink()
-    place.write_bytes(PAGE)
-    with pytest.raises(CheckpointError, match=r"vl-bert-base-prec.model is a web page"):
-        fetch(entry)
+    of_bert = hub.folder / REPOSITORY / "vocab.txt"
+    assert (place.parent / "vocab.txt").read_bytes() == of_bert.read_bytes()
+    for content in (b"\x80another", PAGE):
+        place.write_bytes(content)
+        with pytest.raises(CheckpointError) as refusal:
+            fetch(entry)
+        assert refusal.value.path == place
 
 
-@pytest.mark.parametrize("url", ["http://example.org/a.ckpt", "ftp://example.org/a.ckpt"])
-def test_open_connections_are_refused_redirects_included(hub, url):
+def test_open_connections_are_refused_redirects_included(hub):
     with pytest.raises(CheckpointError, match="not an https address"):
-        fetch(f"url {url}")
+        fetch("url http://example.org/a.ckpt")
     (hub.folder / "a.ckpt").write_bytes(b"\x80weights")
-    hub.redirect_files_to = url
-    with pytest.raises(CheckpointError, match=rf"{url} is not an https address"):
+    hub.redirect_files_to = "http://example.org/a.ckpt"
+    with pytest.raises(CheckpointError, match="not an https address"):
         fetch(f"url {hub.address}/files/a.ckpt")
 
 
@@ -330,7 +294,7 @@ def test_a_mirror_stands_for_other_hosts_and_their_files_are_checked_all_the_sam
     assert Lock().files(source)["a.ckpt"]["sha256"] == file_sha256(path)
     found.unlink()
     path.write_bytes(b"PK" * 25)
-    with pytest.raises(CheckpointError, match=r"a\.ckpt could not be downloaded.*hash"):
+    with pytest.raises(CheckpointError):
         fetch(source)
 
 
@@ -339,8 +303,8 @@ def test_a_mirror_stands_for_other_hosts_and_their_files_are_checked_all_the_sam
 PICKLED = b"\x80\x02" + bytes(range(256)) * 20
 """What begins like weights that PyTorch saved."""
 
-SLOW = (*hostile.WITHOUT_END, "redirect_with_body")
-TAKEN = ("good", "picture_as_page")
+BAD = ("login_page", "status/204", "gzipped", "truncated", "more_than_announced", "wrong_range")
+BAD += ("range_without_span", "never_the_range", "endless", "redirect_loop", "reset")
 
 
 @pytest.fixture
@@ -352,13 +316,12 @@ def bad(tmp_path, monkeypatch):
         yield running
 
 
-@pytest.mark.parametrize("name", sorted({*hostile.BEHAVIOURS} - {*SLOW, *TAKEN}))
+@pytest.mark.parametrize("name", BAD)
 def test_a_bad_answer_is_no_file_and_the_next_good_one_is(bad, tmp_path, name):
     path, sha256 = tmp_path / "folder" / "a.bin", hashlib.sha256(PICKLED).hexdigest()
-    number = "/204" if name.startswith("status") else ""
     for known in ("", sha256):
         with contextlib.suppress(CheckpointError):
-            downloads.retrieve([f"{bad.address}/{name}{number}"], path, known)
+            downloads.retrieve([f"{bad.address}/{name}"], path, known)
         assert not path.exists() or path.read_bytes() == PICKLED
         path.unlink(missing_ok=True)
     downloads.retrieve([f"{bad.address}/good"], path, sha256)

@@ -55,36 +55,33 @@ def network(folders, name):
 
 @pytest.fixture(scope="module")
 def plain(folders, name, network):
-    """Score an answer as the documentation of transformers would: one pass, nothing shared."""
-    processor = transformers.AutoProcessor.from_pretrained(folders[name])
+    """Score an answer as the documentation of transformers would: one pass, nothing shared.
 
-    def inputs(picture, prompt):
-        shown = [{"type": "image", "image": picture}] if picture is not None else []
-        told = [{"role": "user", "content": [*shown, {"type": "text", "text": prompt}]}]
-        return processor.apply_chat_template(
-            told,
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-        )
+    Its tokens are those that the chat template gives for the assistant's message.
+    """
+    processor = transformers.AutoProcessor.from_pretrained(folders[name])
+    counts = {"return_dict": True, "return_tensors": "pt", "tokenize": True}
+    special = {
+        *processor.tokenizer.all_special_ids,
+        *processor.tokenizer.get_added_vocab().values(),
+    }
 
     @torch.inference_mode()
     def score(picture, prompt, answer):
-        told = dict(inputs(picture, prompt))
-        before = told["input_ids"].shape[1]
-        gap = "" if processor.decode(told["input_ids"][0]).endswith("\n") else " "
-        ids = processor.tokenizer(gap + answer, add_special_tokens=False)["input_ids"]
-        kinds = {"input_ids": ids, "attention_mask": [1] * len(ids)}
-        types = [0] * len(ids)
-        for key in {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"} & {*told}:
-            last = torch.tensor([kinds.get(key, types)], dtype=told[key].dtype)
-            told[key] = torch.cat([told[key], last], dim=1)
-        labels = told["input_ids"].clone()
-        labels[:, :before] = -100
-        output = network(**told, labels=labels)
-        log_p = output.logits[0, before - 1 : -1].log_softmax(-1)
-        scored = log_p[torch.arange(len(ids)), torch.tensor(ids)].double().numpy()
+        shown = [{"type": "image", "image": picture}] if picture is not None else []
+        asked = [{"role": "user", "content": [*shown, {"type": "text", "text": prompt}]}]
+        said = [{"role": "assistant", "content": [{"type": "text", "text": answer}]}]
+        before = processor.apply_chat_template(asked, add_generation_prompt=True, **counts)
+        start = before["input_ids"].shape[1]
+        whole = processor.apply_chat_template(asked + said, **counts)
+        ids = whole["input_ids"][0]
+        after = [at for at, each in enumerate(ids.tolist()) if at >= start and each in special]
+        end = after[0] if after else len(ids)
+        labels = whole["input_ids"].clone()
+        labels[:, :start], labels[:, end:] = -100, -100
+        output = network(**whole, labels=labels)
+        log_p = output.logits[0, start - 1 : end - 1].log_softmax(-1)
+        scored = log_p[torch.arange(end - start), ids[start:end]].double().numpy()
         assert -scored.mean() == pytest.approx(output.loss.item(), abs=1e-5)
         return scored
 
@@ -175,27 +172,8 @@ def test_answers_of_other_scores_and_prompts_are_stored_apart(folders):
     assert len({model.revision, model.scored_by("total").revision, other.revision}) == 3
     assert (model.score, other.score) == ("mean", "yes")
     assert {*SCORES} >= {model.score, other.score}
-    with pytest.raises(UnknownNameError, match=r"'likelihood'"):
+    with pytest.raises(UnknownNameError):
         model.scored_by("likelihood")
-    with pytest.raises(UnknownNameError, match=r"'likelihood'"):
-        models.load(str(folders["llava"]), device="cpu", score="likelihood")
-
-
-@pytest.mark.parametrize(
-    ("texts", "told"),
-    [
-        ([["a man"]], "1 rows of captions need as many images, and here are 2"),
-        ([["a man"], ["a man", "a woman"]], "every image needs the same number of captions"),
-        ([["a man"], [" "]], "a caption is empty"),
-        ([["a man"], ["a man " * 600]], "tokens with prompt and picture, and llava takes 1,024"),
-    ],
-)
-def test_bad_captions_are_refused(folders, texts, told):
-    model = models.load(str(folders["llava"]), device="cpu")
-    with pytest.raises(ValueError, match=told):
-        model.log_likelihood(pictures(), texts)
-    with pytest.raises(TypeError, match="one row of captions an image"):
-        model.log_likelihood(pictures(), ["a man", "a woman"])
 
 
 def test_a_caption_that_spells_a_special_token_is_text(folders):
@@ -205,28 +183,38 @@ def test_a_caption_that_spells_a_special_token_is_text(folders):
     assert np.isfinite(found.total).all()
 
 
-def test_a_tokenizer_that_spells_the_token_for_pictures_is_refused(tmp_path):
-    folder = generative_models.llava(tmp_path, known=False)
-    with pytest.raises(CheckpointError, match="features and image tokens do not match"):
-        models.load(str(folder), device="cpu")
-
-
-def test_a_model_without_a_chat_template_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ASSISTANT:{% endif %}", "ASSISTANT: <think>{% endif %}"),
+        ("{{ c['text'] }}", "{{ c['text'][:9] }}"),
+        ("' ASSISTANT: '", "' MODEL: '"),
+    ],
+)
+def test_a_template_that_puts_no_answer_behind_its_prompt_is_refused(old, new, tmp_path):
     folder = generative_models.build("llava", tmp_path)
-    (folder / "chat_template.jinja").unlink()
-    with pytest.raises(CheckpointError, match="has no chat template"):
+    assert old in generative_models.LLAVA
+    template = generative_models.LLAVA.replace(old, new)
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(CheckpointError) as caught:
         models.load(str(folder), device="cpu")
+    assert caught.value.path == folder
 
 
-def test_a_network_that_ignores_pictures_is_refused(tmp_path):
-    folder = generative_models.build("llava", tmp_path)
+def blind(folder):
     weights = load_file(folder / "model.safetensors")
-    blind = {
-        key: each * 0 if "multi_modal_projector" in key else each for key, each in weights.items()
-    }
-    save_file(blind, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(CheckpointError, match="llava says the same whatever the picture"):
-        models.load(str(folder), device="cpu")
+    state = {key: each * ("multi_modal" not in key) for key, each in weights.items()}
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+
+
+def test_a_network_that_ignores_pictures_or_has_no_template_is_refused(tmp_path):
+    folder = generative_models.build("llava", tmp_path)
+    blind(folder)
+    for _ in range(2):
+        with pytest.raises(CheckpointError) as caught:
+            models.load(str(folder), device="cpu")
+        assert caught.value.path == folder
+        (folder / "chat_template.jinja").unlink(missing_ok=True)
 
 
 def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
@@ -238,5 +226,5 @@ def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
         text_config={**text.to_dict(), "vocab_size": 50},
     )
     transformers.Blip2ForConditionalGeneration(config).save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match=r"'blip-2' whose text is encoded and decoded apart"):
+    with pytest.raises(CheckpointError, match="encoded and decoded apart"):
         models.load(str(tmp_path), device="cpu")

@@ -4,13 +4,11 @@ The repositories are tiny ones of random weights in the official formats, so tha
 tested and not the official files, of which none was at hand.
 """
 
-import importlib.util
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 import torch
 import transformers
@@ -20,7 +18,6 @@ from support.hub import instead_of_the_real_one
 from biaslib import capabilities as can
 from biaslib import models
 from biaslib.checkpoints import downloads, registry
-from biaslib.checkpoints.weights import CheckpointError
 from biaslib.models.networks.albef import AlbefNetwork
 from biaslib.models.networks.vilbert import VilbertNetwork
 from biaslib.models.networks.vl_bert import VlBertNetwork
@@ -28,12 +25,6 @@ from biaslib.runtime import Lock, UnknownNameError, file_sha256
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:UserWarning")
 
-MODELS = [
-    name
-    for name in repositories.BUILDERS
-    if importlib.util.find_spec(f"biaslib.models.{models.REGISTRY[name].family.split('.')[-1]}")
-    or models.REGISTRY[name].family.startswith("biaslib.")
-]
 TEXTS = [repositories.SENTENCE, "the woman is here"]
 
 
@@ -50,16 +41,7 @@ def hub(official, tmp_path_factory):
         yield running
 
 
-def test_a_repository_or_a_file_is_built_for_every_model_that_is_in_no_package():
-    elsewhere = {
-        name
-        for name, entry in models.REGISTRY.items()
-        if entry.source.startswith(("hub ", "url ", "by hand "))
-    }
-    assert set(repositories.BUILDERS) == elsewhere
-
-
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", repositories.BUILDERS)
 def test_paper_downloads_verifies_caches_and_loads(hub, official, name):
     entry = models.REGISTRY[name]
     model = models.load(name, profile="paper", device="cpu")
@@ -92,20 +74,8 @@ def test_a_model_of_openclip_is_found_by_its_name_and_training_data():
     entry = models.REGISTRY["open-clip"]
     found = registry.repository(entry, "ViT-H-14/laion2b_s32b_b79k")
     assert f"hub {found}" == entry.source
-    with pytest.raises(UnknownNameError, match="Did you mean 'laion2b_s34b_b79k'"):
+    with pytest.raises(UnknownNameError):
         registry.repository(entry, "ViT-B-32/laion2b_s34b")
-
-
-def test_missing_and_left_over_weights_are_named(official, tmp_path):
-    folder = shutil.copytree(official / "google-bert" / "bert-large-uncased", tmp_path / "bert")
-    (folder / "model.safetensors").unlink()
-    weights = torch.load(folder / "pytorch_model.bin", weights_only=True)
-    name = "bert.encoder.layer.1.output.dense.bias"
-    weights["adapter.weight"] = weights.pop(name)
-    torch.save(weights, folder / "pytorch_model.bin")
-    for model, missing in (("all-MiniLM-L6-v2", name.removeprefix("bert.")), ("bert", name)):
-        with pytest.raises(CheckpointError, match=rf"'{model}' lacks 1 weight.*{missing}.*adapter"):
-            models.load(model, checkpoint=folder)
 
 
 def test_a_bert_without_its_masked_word_head_embeds_and_fills_in_nothing(official, tmp_path):
@@ -114,36 +84,17 @@ def test_a_bert_without_its_masked_word_head_embeds_and_fills_in_nothing(officia
     weights = torch.load(folder / "pytorch_model.bin", weights_only=True)
     body = {name: each for name, each in weights.items() if name.startswith("bert.")}
     torch.save(body, folder / "pytorch_model.bin")
-    with pytest.warns(UserWarning, match=r"bert \(bert, sha256 .* cannot fill masks: these"):
+    with pytest.warns(UserWarning, match="cannot fill masks"):
         bert = models.load("bert", checkpoint=folder)
     assert bert.embed(TEXTS).shape == (2, 16)
-    with pytest.raises(
-        ValueError, match=r"bert cannot fill masks\. Its weights .* can: embed texts"
-    ):
+    with pytest.raises(can.CapabilityError):
         bert.mask_log_prob(["the [MASK] is here"], ["nurse"])
-
-
-def test_the_larger_bert_fills_masks(hub):
-    bert = models.load("bert-large", profile="paper", device="cpu")
-    found = bert.mask_log_prob(["the [MASK] is here"], ["nurse", "pilot"], among="candidates")
-    tokenizer, network = bert.tokenizer, bert.masked_lm
-    tokens = tokenizer("the [MASK] is here", return_tensors="pt")
-    with torch.inference_mode():
-        row = network(**tokens).logits[0, tokens["input_ids"][0] == tokenizer.mask_token_id][0]
-    logits = row[tokenizer.convert_tokens_to_ids(["nurse", "pilot"])]
-    np.testing.assert_allclose(found[0], logits.log_softmax(0), atol=1e-5)
 
 
 # The registry
 
 
 def test_the_registry_is_complete_and_consistent():
-    for name, entry in models.REGISTRY.items():
-        assert entry.name == name
-        assert entry.licence
-        assert entry.note
-        assert not entry.source.startswith("hub ") or entry.source.count("/") == 1
-        assert entry.revision == "" or len(entry.revision) in (5, 40)
     assert models.REGISTRY["bert"].megabytes == 438
     table = models.available().set_index("name")
     assert table.loc["bert", "revision"] == "main, recorded at first download"
@@ -174,77 +125,47 @@ def test_the_book_tells_to_place_files_where_they_are_looked_for(tmp_path, monke
     folders = re.findall(r"\$HOME/([^\s\"]+)", page)
     assert folders
     assert all(folder.startswith(registry.CACHE.replace("$HOME/", "")) for folder in folders)
-    assert registry.FILES == registry.ROOT / downloads.STEPS
-    for entry in models.REGISTRY.values():
-        outside = not entry.source.startswith(("package ", "planted "))
-        assert (downloads._steps(entry).partition("#")[2] in page) == outside
-        assert "PLACE" not in registry.by_hand(entry)
-
-
-def test_evidence_names_models_and_tests_that_there_are():
-    proven = pandas.read_csv(Path(models.__file__).parent / "data" / "proven.csv")
-    assert list(proven.columns) == ["model", "claim", "how", "where"]
-    assert proven.notna().all(axis=None)
-    for model in proven["model"]:
-        named = re.findall("`(.+?)`", model)
-        assert set(named) <= set(models.available()["name"])
-        assert named or model == "every model from the hub"
-    root = Path(__file__).parents[1]
-    for row in proven.itertuples():
-        places = re.findall("`(.+?)`", row[4])
-        assert all((root / place).is_file() for place in places)
-        assert bool(places) != row.how.startswith("not shown: ")
 
 
 LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
+LARGE |= {"intermediate_size": 4096}
 LARGE_PICTURES = {
-    **{"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12},
-    **{"num_attention_heads": 12, "image_size": 512, "patch_size": 16},
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "image_size": 512,
+    "patch_size": 16,
 }
 SMALL_TEXT = {
-    **{"model_type": "llama", "hidden_size": 576, "intermediate_size": 1536},
-    **{"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3},
-    **{"vocab_size": 49280, "tie_word_embeddings": False},
+    "model_type": "llama",
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "vocab_size": 49280,
+    "tie_word_embeddings": False,
 }
+SMOLVLM = {
+    "vision_config": LARGE_PICTURES,
+    "text_config": SMALL_TEXT,
+    "scale_factor": 4,
+    "tie_word_embeddings": False,
+}
+OF_ROBERTA = {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1}
 FULL_SIZE = {
-    "bert": ("BertForMaskedLM", {}),
-    "bert-large": ("BertForMaskedLM", {**LARGE, "intermediate_size": 4096}),
-    "roberta": (
-        "RobertaModel",
-        {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1},
-    ),
-    "visualbert": ("VisualBertForPreTraining", {"visual_embedding_dim": 2048}),
-    "visualbert-nlvr2": ("VisualBertForPreTraining", {"visual_embedding_dim": 1024}),
-    "lxmert": ("LxmertForPreTraining", {}),
-    "vilt": ("ViltForMaskedLM", {}),
-    "clip": ("CLIPModel", {}),
-    "siglip": ("SiglipModel", {}),
-    "flava": ("FlavaForPreTraining", {"init_codebook": False}),
-    "smolvlm": (
-        "Idefics3ForConditionalGeneration",
-        {
-            "vision_config": LARGE_PICTURES,
-            "text_config": SMALL_TEXT,
-            "scale_factor": 4,
-            "tie_word_embeddings": False,
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FULL_SIZE)
-def test_parameters_are_those_of_the_full_size(name):
-    kind, changes = FULL_SIZE[name]
-    network = getattr(transformers, kind)
-    with torch.device("meta"):
-        built = network(network.config_class(**changes))
-    built.tie_weights()
-    assert sum(each.numel() for each in built.parameters()) == models.REGISTRY[name].parameters
-
-
-LARGE = {"hidden_size": 1024, "num_hidden_layers": 24}
-LARGE |= {"num_attention_heads": 16, "intermediate_size": 4096}
-WRITTEN_HERE = {
+    "bert": (transformers.BertForMaskedLM, {}),
+    "bert-large": (transformers.BertForMaskedLM, LARGE),
+    "roberta": (transformers.RobertaModel, OF_ROBERTA),
+    "visualbert": (transformers.VisualBertForPreTraining, {"visual_embedding_dim": 2048}),
+    "visualbert-nlvr2": (transformers.VisualBertForPreTraining, {"visual_embedding_dim": 1024}),
+    "lxmert": (transformers.LxmertForPreTraining, {}),
+    "vilt": (transformers.ViltForMaskedLM, {}),
+    "clip": (transformers.CLIPModel, {}),
+    "siglip": (transformers.SiglipModel, {}),
+    "flava": (transformers.FlavaForPreTraining, {"init_codebook": False}),
+    "smolvlm": (transformers.Idefics3ForConditionalGeneration, SMOLVLM),
     "vl-bert": (VlBertNetwork, {}),
     "vl-bert-large": (VlBertNetwork, LARGE),
     "vilbert": (VilbertNetwork, {}),
@@ -254,9 +175,9 @@ WRITTEN_HERE = {
 }
 
 
-@pytest.mark.parametrize("name", WRITTEN_HERE)
-def test_parameters_of_networks_written_here(name):
-    network, settings = WRITTEN_HERE[name]
+@pytest.mark.parametrize("name", FULL_SIZE)
+def test_parameters_are_those_of_the_full_size(name):
+    network, settings = FULL_SIZE[name]
     with torch.device("meta"):
         built = network(network.config_class(**settings))
     built.tie_weights()

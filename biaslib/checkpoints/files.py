@@ -16,17 +16,28 @@ LOCAL = {"trust_remote_code": False, "local_files_only": True}
 """What every reading of a folder through transformers is told: run nothing, ask nobody."""
 
 TOKENIZERS = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt"),
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
 )
 """Files of tokenizers of transformers."""
 
 OF_IMAGES = ("preprocessor_config.json", "processor_config.json")
 
 SETTINGS = (
-    *("config.json", "config.yaml", "open_clip_config.json", *OF_IMAGES),
-    *("video_preprocessor_config.json", "chat_template.jinja", "chat_template.json"),
-    *(*TOKENIZERS, "*.model"),
+    "config.json",
+    "config.yaml",
+    "open_clip_config.json",
+    "video_preprocessor_config.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "*.model",
+    *OF_IMAGES,
+    *TOKENIZERS,
 )
 """What is read of a folder beside its weights; programs (``*.py``) never are."""
 
@@ -39,14 +50,18 @@ LAYER = re.compile(
 """Files of a sentence encoder's pooling and layers, each in a folder of its own."""
 
 WEIGHTS = (
-    *("model.safetensors", "model.safetensors.index.json"),
-    *("pytorch_model.bin", "pytorch_model.bin.index.json"),
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
 )
 """Files of weights in the order of transformers; an index lists the others."""
 
 OPEN_CLIP_WEIGHTS = (
-    *("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors"),
-    *("open_clip_pytorch_model.bin", "open_clip_pytorch_model.pth"),
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+    "open_clip_pytorch_model.pth",
 )
 """Those of OpenCLIP, which it takes before the others."""
 
@@ -70,7 +85,7 @@ def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     of the download; whoever serves it may not be the hub.
     """
     plain = [name for name in sorted(names) if AT_THE_TOP.fullmatch(name)]
-    return [name for name in plain if any(fnmatch.fnmatchcase(name, each) for each in patterns)]
+    return [name for name in plain if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
 
 
 def files_read(names: Iterable[str], open_clip: bool = False) -> list[str]:
@@ -95,10 +110,10 @@ def weights_among(names: Iterable[str], open_clip: bool = False) -> list[str]:
     """Return the names of the weights among those of a repository, the first that are known."""
     kinds = (*OPEN_CLIP_WEIGHTS, *WEIGHTS) if open_clip else WEIGHTS
     for kind in kinds:
-        if found := matching(names, [kind]):
+        if first := matching(names, [kind]):
             stem, _, rest = kind.partition(".")
             shards = [f"{stem}-*.{rest.removesuffix('.index.json')}"]
-            return found + (matching(names, shards) if kind.endswith(".index.json") else [])
+            return first + (matching(names, shards) if kind.endswith(".index.json") else [])
     return []
 
 
@@ -180,10 +195,10 @@ def weight_files(folder: Path, open_clip: bool = False) -> list[Path]:
 
 def _open_clip_order(folder: Path) -> list[str]:
     """Return the names under which OpenCLIP looks for weights; then whatever is of such a kind."""
-    whole = (name for name in WEIGHTS if not name.endswith(".index.json"))
+    single = (name for name in WEIGHTS if not name.endswith(".index.json"))
     others = [path.name for kind in ("bin", "pth") for path in folder.glob(f"*.{kind}")]
     safe = sorted(path.name for path in folder.glob("*.safetensors"))
-    names = *OPEN_CLIP_WEIGHTS, *whole, "pytorch_model.pth", "model.pth"
+    names = *OPEN_CLIP_WEIGHTS, *single, "pytorch_model.pth", "model.pth"
     return [*names, *safe, *sorted(others)]
 
 
@@ -279,12 +294,13 @@ def _layers_of_sentences(folder: Path) -> list[Path]:
     for place in places:
         if (folder / (place or ".")).exists():  # one without settings may be left out
             require_inside(folder, place or ".")
-    return _files(folder, [*OF_SENTENCES, *(f"{place}/*" for place in places if place)])
+    inside = [f"{place}/*" for place in places if place]
+    return _files(folder, [*OF_SENTENCES, *inside])
 
 
 def _files(folder: Path, patterns: Iterable[str]) -> list[Path]:
     """Return the files of a folder under names that match, in order."""
-    return sorted({path for each in patterns for path in folder.glob(each) if path.is_file()})
+    return sorted({path for name in patterns for path in folder.glob(name) if path.is_file()})
 
 
 def _together(files: Iterable[Path], folder: Path) -> str:

@@ -16,8 +16,12 @@ from biaslib.errors import refusal
 from biaslib.runtime import first_few
 
 ADAPTERS = (
-    *("adapter_config.json", "adapter_model.*", "pytorch_adapter.bin", "pytorch_lora_weights.*"),
-    *("*[_.-]lora.safetensors", "lora.safetensors"),
+    "adapter_config.json",
+    "adapter_model.*",
+    "pytorch_adapter.bin",
+    "pytorch_lora_weights.*",
+    "*[_.-]lora.safetensors",
+    "lora.safetensors",
 )
 """Files of changes to a model's weights, which lie beside these."""
 
@@ -73,7 +77,7 @@ def _quantised(folder: Path, names: list[str]) -> str:
         return beside[0]
     config = read_json(folder / "config.json", default={})
     parts = [part for part in (config, *config.values()) if isinstance(part, dict)]
-    settings = next(filter(None, (part.get(each) for part in parts for each in QUANTISED)), None)
+    settings = next(filter(None, (part.get(name) for part in parts for name in QUANTISED)), None)
     return str(settings.get("quant_method", QUANTISED[0])) if isinstance(settings, dict) else ""
 
 
@@ -87,12 +91,12 @@ def read_config(folder: Path, name: str) -> dict:
     """
     path = folder / "config.json"
     if not path.exists() and not path.is_symlink():
-        names = first_few(sorted(each.name for each in folder.glob("*"))) or "nothing"
+        names = first_few(sorted(path.name for path in folder.glob("*"))) or "nothing"
         needed = f"it has no config.json, which is saved beside the weights. It holds {names}"
         raise refusal(folder, f"is no checkpoint of {name}: {needed}")
     config = read_json(path)
     named = [config.get("model_type", ""), *classes_of(config)]
-    if not all(isinstance(each, str) for each in named):
+    if not all(isinstance(name, str) for name in named):
         raise refusal(path, f"has {named} for model_type and architectures, which are no names")
     return config
 

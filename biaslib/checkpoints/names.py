@@ -69,5 +69,5 @@ def _existing(given: str | Path) -> Path | None:
         return None
 
 
-def _revision_of_page(found: re.Match) -> str:
-    return f"@{found['revision']}" if found["revision"] else ""
+def _revision_of_page(part: re.Match) -> str:
+    return f"@{part['revision']}" if part["revision"] else ""

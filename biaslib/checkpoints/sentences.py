@@ -97,11 +97,11 @@ def listed(folder: Path) -> list[tuple[str, str]]:
     rows = read_json(path, list)
     if not rows or not all(isinstance(row, dict) for row in rows):
         raise CheckpointError(f"{path} is no list of modules; download it again", path=path)
-    found = [(str(row.get("type")), str(row.get("path"))) for row in rows]
-    for kind, place in found:
+    modules = [(str(row.get("type")), str(row.get("path"))) for row in rows]
+    for kind, place in modules:
         if not re.fullmatch(r"(\w+)?", place, re.ASCII):
             raise _refused(path, f"{kind} in {place}", place)
-    return found
+    return modules
 
 
 def _refused(path: Path, what: str, word: str) -> CheckpointError:

@@ -37,8 +37,13 @@ FRACTIONS = ("F", "BF")
 """How safetensors begins the names of types of fractions."""
 
 BESIDE = (
-    *("argparse.Namespace", "easydict.EasyDict", "yacs.config.CfgNode"),
-    *("pytorch_lightning.", "lightning.", "ruamel.yaml.", "ruamel_yaml."),
+    "argparse.Namespace",
+    "easydict.EasyDict",
+    "yacs.config.CfgNode",
+    "pytorch_lightning.",
+    "lightning.",
+    "ruamel.yaml.",
+    "ruamel_yaml.",
 )
 """Classes, and packages of classes, of settings that training programs write beside weights.
 
@@ -81,14 +86,14 @@ def require_readable(path: Path, open_clip: bool = False) -> None:
         warnings.warn(f"{path}: {size / 1e9:.1f} GB of weights are read into memory", stacklevel=2)
 
 
-def _header(path: Path, asked: str) -> dict[str, Any]:
+def _header(path: Path, method: str) -> dict[str, Any]:
     """Return what a safetensors file says of each tensor; there is nothing in other files."""
     from safetensors import safe_open
 
     if path.suffix != ".safetensors":
         return {}
     with reading(path), safe_open(path, "pt") as file:
-        return {name: getattr(file.get_slice(name), asked)() for name in file.keys()}  # noqa: SIM118
+        return {name: getattr(file.get_slice(name), method)() for name in file.keys()}  # noqa: SIM118
 
 
 def numbers_in(paths: Iterable[Path]) -> int:
@@ -268,13 +273,20 @@ def loading(
     CheckpointError
         If it cannot be read, whatever the cause; with what a library said.
     """
+    from huggingface_hub import constants
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
     passing = (*passing, CapabilityError, torch.cuda.OutOfMemoryError)
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
     try:
-        with without_hub(path), reading(path):
+        with reading(path):
             yield
     except CheckpointError as error:
         error.path = error.path or Path(path)
         raise
+    except OfflineModeIsEnabled as error:
+        problem = f"asks for files of another repository ({error}), unchecked and unrecorded"
+        raise refusal(path, f"{problem}: put them into that folder, and name them there") from error
     except (*passing, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # A panic in Rust is no Exception.
@@ -286,26 +298,6 @@ def loading(
             f"cannot be read as {name!r} ({type(error).__name__}: {reason}). Check that all its "
             "files are there, unchanged and of that model, or download it again",
         ) from error
-
-
-@contextlib.contextmanager
-def without_hub(path: str | Path) -> Iterator[None]:
-    """Let no library ask the model hub in the block, whatever a configuration names.
-
-    Raises
-    ------
-    CheckpointError
-        If one tried to.
-    """
-    from huggingface_hub import constants
-    from huggingface_hub.errors import OfflineModeIsEnabled
-
-    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
-    try:
-        yield
-    except OfflineModeIsEnabled as error:
-        problem = f"asks for files of another repository ({error}), unchecked and unrecorded"
-        raise refusal(path, f"{problem}: put them into that folder, and name them there") from error
     finally:
         constants.HF_HUB_OFFLINE = before
 
@@ -367,7 +359,7 @@ the model needs: bert.pooler.dense.bias. It may be damaged, or of another model;
 
 
 def require_same(
-    found: Mapping[str, torch.Tensor],
+    held: Mapping[str, torch.Tensor],
     needed: Mapping[str, torch.Tensor],
     name: str,
     allowed_missing: Iterable[str] = (),
@@ -376,7 +368,7 @@ def require_same(
 
     Parameters
     ----------
-    found, needed
+    held, needed
         Tensors by their names in the file, and in the model's ``state_dict``.
     name, allowed_missing
         As of :func:`require_complete`.
@@ -391,10 +383,10 @@ def require_same(
     >>> one = torch.zeros(1)
     >>> require_same({"a": one}, {"a": one, "itm_score.bias": one}, "vilt", ["itm_score.*"])
     """
-    shapes = [(key, found[key].shape, needed[key].shape) for key in found.keys() & needed.keys()]
+    shapes = [(key, held[key].shape, needed[key].shape) for key in held.keys() & needed.keys()]
     info = {
-        "missing_keys": needed.keys() - found.keys(),
-        "unexpected_keys": found.keys() - needed.keys(),
+        "missing_keys": needed.keys() - held.keys(),
+        "unexpected_keys": held.keys() - needed.keys(),
         "mismatched_keys": [(key, has, needs) for key, has, needs in shapes if has != needs],
     }
     require_complete(info, name, allowed_missing)
@@ -448,7 +440,7 @@ def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -
 
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:
     allowed = list(allowed)
-    return sorted(k for k in keys if not any(fnmatch.fnmatchcase(k, each) for each in allowed))
+    return sorted(k for k in keys if not any(fnmatch.fnmatchcase(k, one) for one in allowed))
 
 
 def _count(keys: list[str]) -> str:

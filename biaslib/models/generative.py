@@ -256,13 +256,13 @@ class Generative:
 
         def ask(picture: np.ndarray, row: Sequence[str]) -> list[np.ndarray]:
             grey = np.full_like(picture, GREY)
-            shown = {"": picture, "picture": None, "content": grey}[without]
-            inputs = self._inputs(shown, self.prompts.describe)
+            beside = {"": picture, "picture": None, "content": grey}[without]
+            inputs = self._inputs(beside, self.prompts.describe)
             return self._log_probs([self._row(inputs, text) for text in row])
 
-        found = self._each(seen, texts, ask)
-        total = np.array([[each.sum() for each in row] for row in found])
-        return Likelihoods(total, np.array([[len(each) for each in row] for row in found]))
+        scored = self._each(seen, texts, ask)
+        total = np.array([[tokens.sum() for tokens in row] for row in scored])
+        return Likelihoods(total, np.array([[len(tokens) for tokens in row] for row in scored]))
 
     def choose(self, images: Any, texts: Sequence[Sequence[str]]) -> Choice:
         """Return which of c captions the model chooses, asked in all orders of the captions.
@@ -318,7 +318,7 @@ class Generative:
                 rows += [self._row(inputs, answer) for answer in ("yes", "no")]
             return _totals(self._log_probs(rows)).reshape(-1, 2)
 
-        return np.array([found[:, 0] - found[:, 1] for found in self._each(seen, texts, ask)])
+        return np.array([pairs[:, 0] - pairs[:, 1] for pairs in self._each(seen, texts, ask)])
 
     def match(self, images: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:
         """Return how well c captions fit each of n images by the model's ``score``, (n, c).
@@ -332,10 +332,11 @@ class Generative:
             return self.yes_no(images, texts)
         if self.score == "choice":
             return self.choose(images, texts).log_p
-        found = self.log_likelihood(images, texts)
+        likelihoods = self.log_likelihood(images, texts)
         if self.score == "gain":
-            return found.total - self.log_likelihood(images, texts, without="picture").total
-        return found.mean if self.score == "mean" else found.total
+            alone = self.log_likelihood(images, texts, without="picture")
+            return likelihoods.total - alone.total
+        return likelihoods.mean if self.score == "mean" else likelihoods.total
 
     def mask_log_prob(
         self,
@@ -399,10 +400,10 @@ class Generative:
                 rows.append(row)
                 starts.append(start)
             scored = self._log_probs(rows)
-            return np.array([each[at:].sum() for each, at in zip(scored, starts, strict=True)])
+            return np.array([tokens[at:].sum() for tokens, at in zip(scored, starts, strict=True)])
 
-        found = np.array(self._each(seen, texts, ask))
-        return found - logsumexp(found, axis=1, keepdims=True) if among == AMONG[1] else found
+        log_p = np.array(self._each(seen, texts, ask))
+        return log_p - logsumexp(log_p, axis=1, keepdims=True) if among == AMONG[1] else log_p
 
     def _each(self, seen: Any, texts: Sequence, ask: Callable) -> list:
         """Ask for every picture with its texts, one after the other."""
@@ -410,9 +411,9 @@ class Generative:
         rows = range(len(texts))
         # A few at a time, in this process: photographs are large.
         opened = [None] * len(rows) if seen is None else loaded(seen, np.asarray, rows, 0, chunk=8)
-        asked = zip(opened, texts, strict=True)
-        shown = progress(asked, label, len(rows)) if len(rows) > 1 else asked
-        return [ask(picture, text) for picture, text in shown]
+        pairs = zip(opened, texts, strict=True)
+        pairs = progress(pairs, label, len(rows)) if len(rows) > 1 else pairs
+        return [ask(picture, text) for picture, text in pairs]
 
     @torch.inference_mode()
     def _log_probs(self, rows: list[Row]) -> list[np.ndarray]:
@@ -440,17 +441,17 @@ class Generative:
             if hasattr(module, "rope_deltas"):  # how Qwen counted the places of the last picture
                 module.rope_deltas = None
         batch = dict(inputs)
-        for name, each in inputs.items():
-            if each.shape == inputs["input_ids"].shape and not each.is_floating_point():
+        for name, tensor in inputs.items():
+            if tensor.shape == inputs["input_ids"].shape and not tensor.is_floating_point():
                 last = {"input_ids": answer, "attention_mask": [1] * len(answer)}
-                more = torch.tensor([last.get(name, [0] * len(answer))], dtype=each.dtype)
-                batch[name] = torch.cat([each, more], dim=1)
+                more = torch.tensor([last.get(name, [0] * len(answer))], dtype=tensor.dtype)
+                batch[name] = torch.cat([tensor, more], dim=1)
         kind, n = next(self.network.parameters()).dtype, len(answer) + 1
         batch = {
-            name: each.to(
-                self.device, kind if each.is_floating_point() else None, non_blocking=True
+            name: tensor.to(
+                self.device, kind if tensor.is_floating_point() else None, non_blocking=True
             )
-            for name, each in batch.items()
+            for name, tensor in batch.items()
         }
         if "logits_to_keep" in inspect.signature(self.network.forward).parameters:
             batch["logits_to_keep"] = n
@@ -463,7 +464,7 @@ class Generative:
         special = {*self.tokenizer.all_special_ids, *self.tokenizer.get_added_vocab().values()}
         middle = len(self.tokenizer) // 2
         numbers = [*range(middle, len(self.tokenizer)), *range(middle)]
-        a, b, c = [each for each in numbers if each not in special][:3]
+        a, b, c = [number for number in numbers if number not in special][:3]
         side = (TRIED_SIDE, TRIED_SIDE, 3)
         noise = np.random.default_rng(0).integers(0, 256, (2, *side), dtype=np.uint8)
         one, other = (self._inputs(picture, self.prompts.describe) for picture in noise)
@@ -501,14 +502,14 @@ class Generative:
         CheckpointError
             If it puts an answer elsewhere, such as behind a thought, or loses the prompt.
         """
-        asked, answer = self.prompts.describe, "yes"
-        prompt, whole = self.rendered(asked), self.rendered(asked, answer)
-        gap, _, _ = whole.removeprefix(prompt).partition(answer)
-        if asked in prompt and whole.startswith(f"{prompt}{gap}{answer}") and not gap.strip():
+        question, answer = self.prompts.describe, "yes"
+        prompt, both = self.rendered(question), self.rendered(question, answer)
+        gap, _, _ = both.removeprefix(prompt).partition(answer)
+        if question in prompt and both.startswith(f"{prompt}{gap}{answer}") and not gap.strip():
             return gap
         raise CheckpointError(
             f"the chat template of {self.name} does not put an answer behind its prompt: of "
-            f"{asked!r} it makes {prompt!r}, and with the answer {answer!r} {whole!r}"
+            f"{question!r} it makes {prompt!r}, and with the answer {answer!r} {both!r}"
         )
 
     def _inputs(self, picture: np.ndarray | None, prompt: str) -> Inputs:
@@ -551,7 +552,7 @@ def _conversation(prompt: str, picture: bool) -> list[dict[str, Any]]:
 
 
 def _totals(log_probs: list[np.ndarray]) -> np.ndarray:
-    return np.array([each.sum() for each in log_probs])
+    return np.array([tokens.sum() for tokens in log_probs])
 
 
 def _rows(texts: Sequence[Sequence[str]], n: int) -> list[list[str]]:

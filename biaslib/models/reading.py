@@ -158,7 +158,7 @@ def read_tokenizer(path: Path, of_bert: bool = False):
     kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
     tokenizer = kind.from_pretrained(path, **LOCAL)
     tokens = ("pad", "mask", "unk")
-    if missing := [each for each in tokens if getattr(tokenizer, f"{each}_token") is None]:
+    if missing := [name for name in tokens if getattr(tokenizer, f"{name}_token") is None]:
         what = f"has a {named or kind.__name__} without a token for {', '.join(missing)}"
         raise refusal(path, f"{what}; put {OF_BERT} there")
     return tokenizer
@@ -221,8 +221,9 @@ def require_tokenizer(path: Path) -> Path:
 
 def lowered(tokenizer: Any) -> None:
     """Make a fast tokenizer read texts in lower case."""
-    before = tokenizer.backend_tokenizer.normalizer
-    steps = [normalizers.Lowercase(), *([before] if before else [])]
+    steps = [normalizers.Lowercase()]
+    if before := tokenizer.backend_tokenizer.normalizer:
+        steps.append(before)
     tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(steps)
 
 

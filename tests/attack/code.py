@@ -42,22 +42,17 @@ class Command:
         return os.system, (f"touch {self.mark}",)
 
 
-def pickled(ending: str) -> Callable:
+def pickled(name: str) -> Callable:
+    """Put code in the place of the weights, as ``name`` or as OpenCLIP would call it."""
+
     def change(folder: Path, mark: Path) -> None:
         for weights in folder.glob("*.safetensors"):
             weights.unlink()
-        stem = "open_clip_pytorch_model" if (folder / "open_clip_config.json").exists() else ""
-        name = {"bin": "pytorch_model.bin"}.get(ending, f"model.{ending}")
-        data = pickle.dumps({"model": Command(mark)})
-        (folder / (f"{stem}.bin" if stem and ending == "bin" else name)).write_bytes(data)
+        of_open_clip = name.endswith(".bin") and (folder / "open_clip_config.json").exists()
+        path = folder / ("open_clip_pytorch_model.bin" if of_open_clip else name)
+        path.write_bytes(pickle.dumps({"model": Command(mark)}))
 
     return change
-
-
-def pickled_as_safe(folder: Path, mark: Path) -> None:
-    for weights in folder.glob("*.safetensors"):
-        weights.unlink()
-        weights.write_bytes(pickle.dumps(Command(mark)))
 
 
 def settings(name: str, **entries) -> Callable:
@@ -75,14 +70,9 @@ def settings(name: str, **entries) -> Callable:
 
 def of_open_clip(part: str, **entries) -> Callable:
     def change(folder: Path, mark: Path) -> None:
-        path = folder / "open_clip_config.json"
-        if not path.exists():
-            return
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = json.loads((folder / "open_clip_config.json").read_text(encoding="utf-8"))
         known["model_cfg"][part] |= entries
-        path.unlink()
-        path.write_text(json.dumps(known), encoding="utf-8")
-        (folder / "evil.py").write_text(EVIL.format(mark=str(mark)), encoding="utf-8")
+        settings("open_clip_config.json", **known)(folder, mark)
 
     return change
 
@@ -108,10 +98,9 @@ MODULES = {
     "AutoModelForMaskedLM": "evil.Evil",
 }
 CHANGES = {
-    "pickled .bin": pickled("bin"),
-    "pickled .pth": pickled("pth"),
-    "pickled .pt": pickled("pt"),
-    "a pickle named safetensors": pickled_as_safe,
+    "pickled .bin": pickled("pytorch_model.bin"),
+    "pickled .pth": pickled("model.pth"),
+    "a pickle named safetensors": pickled("model.safetensors"),
     "weights listed outside the folder": index_elsewhere,
     "code named by the configuration": settings("config.json", auto_map=MODULES),
     "code trusted by the configuration": settings(
@@ -157,7 +146,7 @@ def checkpoints(folder: Path, mark: Path) -> Iterator[tuple[str, str, Path]]:
 def pictures(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield files that are named like pictures and hold PostScript, in several disguises."""
     for ending in ("jpg", "png", "img", "eps", "gif", "webp"):
-        for name, start in {"plain": b"", "blank": b"\n", "marked": b"\xef\xbb\xbf"}.items():
+        for name, start in {"plain": b"", "marked": b"\xef\xbb\xbf"}.items():
             path = folder / f"{name}.{ending}"
             path.write_bytes(start + POSTSCRIPT)
             yield f"PostScript as .{ending}, {name}", path
