@@ -17,27 +17,6 @@ import torch
 from biaslib.errors import CheckpointError, InputError
 from biaslib.runtime import unknown_name
 
-__all__ = [
-    "LEVELS",
-    "MASK",
-    "TRIED",
-    "Tokens",
-    "around_mask",
-    "listed",
-    "model_inputs",
-    "places_of",
-    "places_of_masks",
-    "require_embedded",
-    "require_fitting",
-    "require_fitting_length",
-    "require_known_words",
-    "require_level",
-    "token_limit",
-    "tokenized",
-    "with_mask",
-    "word_pieces",
-]
-
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""
 
