@@ -16,9 +16,6 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema
 
-HERE = "here"
-"""The outcome of an answer that has arrived; others say what went wrong."""
-
 LARGEST = 30_000_000
 """Bytes of an image at most."""
 
@@ -54,7 +51,7 @@ class RefusedError(Exception):
 
 
 def fetched(url: str) -> tuple[str, Any, bytes]:
-    """Return the outcome of asking an address, if need be several times; headers and body."""
+    """Ask an address, if need be several times; return what went wrong, headers and body."""
     if not url or url.startswith("//"):
         reason = "an address without https: before it" if url else "no address"
         return f"refused: {reason}", {}, b""
@@ -66,7 +63,7 @@ def fetched(url: str) -> tuple[str, Any, bytes]:
         ):
             if response.status_code != 200:
                 return f"error {response.status_code}", response.headers, b""
-            return HERE, response.headers, _body(response, end)
+            return "", response.headers, _body(response, end)
     except RefusedError as error:
         return str(error), {}, b""
     except NO_ADDRESS:

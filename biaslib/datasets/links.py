@@ -20,14 +20,16 @@ from typing import Any
 import pandas
 
 from biaslib.checkpoints.downloads import PAGES
-from biaslib.datasets import _fetcher
-from biaslib.datasets._fetcher import HERE
 from biaslib.datasets._problems import DataError, require_table
+from biaslib.errors import brought_by
 from biaslib.metrics.inputs import flag, whole_number
 from biaslib.pictures.images import ImageError, open_image
 from biaslib.runtime import INVISIBLE, file_sha256, one_at_a_time, progress
 
 __all__ = ["coverage", "download_images", "outcomes"]
+
+HERE = "here"
+"""The outcome of a link whose image has arrived; others say what went wrong."""
 
 RECORD, PART = "downloads.csv", ".part-"
 COLUMNS = ["file", "url", "outcome", "sha256", "bytes", "date"]
@@ -168,9 +170,11 @@ def _fetch_all(wanted: list[tuple[str, str]], folder: Path, n_workers: int) -> N
 
 def _fetched(folder: Path, file: str, url: str) -> list:
     """Fetch a link; return its row of the record."""
+    with brought_by("models"):
+        from biaslib.datasets import _fetcher
     outcome, headers, body = _fetcher.fetched(url)
     part, path, sha256 = folder / f"{PART}{threading.get_ident()}", folder / file, ""
-    if outcome == HERE:
+    if not outcome:
         part.write_bytes(body)
         with OPENING:
             outcome = _judged(part, headers, body)
