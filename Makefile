@@ -18,6 +18,8 @@ TORCH ?= $(shell cat $(VENV)/torch 2>/dev/null)
 OF_TORCH := torch|torchvision|triton|nvidia-[a-z0-9-]+|cuda-[a-z]+
 PORT ?= 8000
 export PYTHONHASHSEED := 0
+# Where this is set, as in some containers, every process compiles what it imports, pytest its tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install book test rehearsal teach lint serve lab copies colab clean benchmarks constraints environments wheel repository addresses links check social release attack levels mutants
@@ -76,8 +78,8 @@ book: $(INSTALLED)
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "== Open _build/html/index.html, or: make serve"
 
-# One process more than cores; a file to one process: a notebook's cells share a kernel, the site is
-# built once.
+# One process more than cores; a file to one process: the site is built once, in the fixture of its
+# file.
 # Files keep their order, so that the tests that take minutes start first (tests/conftest.py);
 # make test PYTEST_ARGS=--order-seed=1 draws another order.
 test: $(TESTED) lint

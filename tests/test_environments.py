@@ -4,6 +4,7 @@ Here is the fast part: the declared minima and Colab's versions are there for th
 bounds hold them, and every extra brings what its modules import.
 """
 
+import functools
 import importlib.metadata
 import json
 import re
@@ -33,22 +34,34 @@ def plain(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+@functools.cache
+def needed(name, extras):
+    """What a distribution with these of its extras asks for here."""
+    every = [Requirement(line) for line in importlib.metadata.requires(name) or []]
+    return [each for each in every if holds(each.marker, extras)]
+
+
+def holds(marker, extras):
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in {"", *extras})
+
+
 def closure(requirements):
     """Every distribution that some requirements bring, in the environment of this test."""
-    found, left = set(), [(Requirement(each), {""}) for each in requirements]
+    left = [each for each in map(Requirement, requirements) if holds(each.marker, ())]
+    brought = set()
     while left:
-        requirement, extras = left.pop()
-        inside = [
-            m is None or any(m.evaluate({"extra": e}) for e in extras | {""})
-            for m in [requirement.marker]
-        ]
-        name = plain(requirement.name)
-        if not all(inside) or (name, *sorted(requirement.extras)) in found:
-            continue
-        found.add((name, *sorted(requirement.extras)))
-        needs = importlib.metadata.requires(name) or []
-        left += [(Requirement(each), set(requirement.extras)) for each in needs]
-    return {each[0] for each in found}
+        requirement = left.pop()
+        distribution = plain(requirement.name), frozenset(requirement.extras)
+        if distribution not in brought:
+            brought.add(distribution)
+            left += needed(*distribution)
+    return {name for name, _ in brought}
+
+
+@functools.cache
+def owners():
+    """The distributions of each module that can be imported: every one's list of files is read."""
+    return importlib.metadata.packages_distributions()
 
 
 WITHOUT = """
@@ -96,11 +109,10 @@ def others(extras):
         "pkg_resources",
         "_distutils_hack",
     }
-    modules = importlib.metadata.packages_distributions()
     return [
         name
-        for name, owners in modules.items()
-        if not brought & {plain(each) for each in owners}
+        for name, of_module in owners().items()
+        if not brought & {plain(each) for each in of_module}
         and name not in {*kept, "_virtualenv"}
         and name.isidentifier()
     ]
@@ -148,16 +160,15 @@ def test_the_tested_set_and_colab_are_within_the_declared_bounds():
 
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-OWNERS = importlib.metadata.packages_distributions()
 
 
 def distributions(packages):
     """The distributions of which each package needs one."""
-    return [{plain(each) for each in OWNERS[package]} for package in sorted(packages)]
+    return [{plain(each) for each in owners()[package]} for package in sorted(packages)]
 
 
 def missing(packages, brought):
-    return [owners for owners in distributions(packages) if not owners & brought]
+    return [each for each in distributions(packages) if not each & brought]
 
 
 def conda():
@@ -176,6 +187,7 @@ def installed_by(notebook):
     return found
 
 
+@functools.cache
 def all_that_notebooks_import():
     """Imports within functions included: some cell may call them."""
     every = set().union(*(imports.outside(imports.program(each), True) for each in NOTEBOOKS))
@@ -235,7 +247,7 @@ def here(names):
         (
             "test",
             ["requirements.txt", "requirements-test.txt"],
-            {*FIXED, "nbval", "ruff", "pytest", "hypothesis", "playwright"},
+            {*FIXED, "coverage", "ruff", "pytest", "hypothesis", "playwright"},
         ),
     ],
 )

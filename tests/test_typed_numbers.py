@@ -142,7 +142,7 @@ def beside_guessing(side):
 
 def models_beside(side, mark):
     """Models whose interval of vlbs lies above a mark of the model, below it, or on both sides."""
-    rows = evidence.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+    rows = typed_values.own_vlbs
     marks = rows["model"].map(mark).astype(float)
     above, below = rows["low"] > marks, rows["high"] < marks
     return rows.loc[{"above": above, "below": below}.get(side, ~(above | below)), "model"].tolist()
@@ -206,7 +206,7 @@ def test_no_model_lies_above_half_of_its_vlrs_but_one_in_one_category():
     """What the first screen of study 4 says, the start page and the decks."""
     assert beside_half("above") == []
     assert len(beside_half("on both sides")) == 5
-    cells = evidence.score_intervals().query("category != 'overall'")
+    cells = typed_values.intervals.query("category != 'overall'")
     cells = cells.pivot(index=["category", "model"], columns="metric")
     above = cells["low", "vlbs"] > cells["percent", "vlrs"] / 2
     assert (len(cells), cells.index[above].tolist()) == (24, [("gender", "VisualBERT")])

@@ -66,7 +66,8 @@ def changes(node: ast.AST, argument: str) -> Iterator[tuple[str, ast.AST, str]]:
             operator = fields.get("op") or fields["ops"][0]
             for name in OPERATORS.get(type(operator).__name__, "").split():
                 other = getattr(ast, name)()
-                text = ast.unparse(type(node)(**fields | {"op": other, "ops": [other]}))
+                changed = {"ops": [other]} if "ops" in fields else {"op": other}
+                text = ast.unparse(type(node)(**fields | changed))
                 yield "operator", node, f"({text})" if isinstance(node, ast.expr) else text
         case ast.UnaryOp(ast.USub() | ast.Invert() | ast.Not(), operand):
             yield "sign", node, f"({ast.unparse(operand)})"

@@ -69,5 +69,5 @@ def remove_stale_pages(app, exception) -> None:
     wanted = set(app.env.found_docs) | EXTRA_PAGES
     for page in output.rglob("*.html"):
         name = page.relative_to(output).with_suffix("").as_posix()
-        if name not in wanted and not name.startswith(("_static/", "_sources/")):
+        if name not in wanted and not name.startswith(("_static/", "_sources/", "teach/")):
             page.unlink()

@@ -10,6 +10,7 @@ plan names, and their materials, for a folder on a disk.
 """
 
 import hashlib
+import posixpath
 import re
 import sys
 import textwrap
@@ -406,11 +407,10 @@ def loaded(site: Path, pages: set[str]) -> set[str]:
 def inside(here: str, address: str, site: Path) -> str | None:
     """Return the file of the site that an address on a page means, or None if it means none."""
     path = re.sub(r"[?#].*", "", address)
-    if not path or re.match(r"[a-z]+:|//", path):
+    if not path or re.match(r"[a-z]+:|/", path):
         return None
-    target = (site / here).parent.joinpath(path).resolve()
-    known = target.is_relative_to(site.resolve()) and target.is_file()
-    return target.relative_to(site.resolve()).as_posix() if known else None
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(here), path))
+    return target if not target.startswith("..") and (site / target).is_file() else None
 
 
 def relinked(page: str, here: str, site: Path, files: set[str], home: str) -> str:

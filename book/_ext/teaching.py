@@ -47,6 +47,7 @@ PAGE = """<!DOCTYPE html>
 def setup(app):
     # After pages without a source have been removed, before the policy is written into pages.
     app.connect("build-finished", write_materials, priority=700)
+    app.connect("build-finished", date_materials, priority=940)
     version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
 
@@ -56,6 +57,8 @@ def write_materials(app, exception) -> None:
     if exception is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir) / FOLDER
+    if is_newest(folder / "index.html", sources(app)):
+        return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     names = [name for name in app.env.all_docs if name.startswith("notebooks/")]
@@ -76,6 +79,28 @@ def write_materials(app, exception) -> None:
                 write(folder / f"{kind}_{stem}.html", PAGE.format(**parts))
     write_handouts(Path(app.outdir), stems)
     write(folder / "index.html", overview(folder, titles))
+
+
+def date_materials(app, exception) -> None:
+    """Date the materials after the pages into which the policy has just been written."""
+    index = Path(app.outdir) / FOLDER / "index.html"
+    if exception is None and index.is_file():
+        index.touch()
+
+
+def sources(app) -> list[Path]:
+    """Return what materials are made of: pages of chapters, notebooks, decks, quizzes, our code."""
+    book = Path(app.srcdir) / "book"
+    folders = [book / name for name in ("slides", "quizzes", "instructor", "_ext")]
+    folders += [Path(app.srcdir) / "notebooks", Path(app.outdir) / "notebooks"]
+    files = [path for folder in folders for path in folder.glob("*.*")]
+    return [*files, CITATION, CITATION.with_name("pyproject.toml")]
+
+
+def is_newest(path: Path, others: list[Path]) -> bool:
+    """Tell whether a file is there and was written after all the others."""
+    written = path.stat().st_mtime_ns if path.is_file() else 0
+    return all(other.stat().st_mtime_ns < written for other in others)
 
 
 def write_handouts(site: Path, stems: list[str]) -> None:

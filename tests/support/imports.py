@@ -30,7 +30,7 @@ def outside(tree: ast.Module, within_functions: bool) -> set[str]:
         found.add(name.partition(".")[0])
         for path in _files(name) - seen:
             seen.add(path)
-            left += _imported(_tree(path), within_functions)
+            left += _imports(path, within_functions)
     return found - set(OURS) - set(sys.stdlib_module_names)
 
 
@@ -55,5 +55,5 @@ def _files(name: str) -> set[Path]:
 
 
 @functools.cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _imports(path: Path, within_functions: bool) -> list[str]:
+    return list(_imported(ast.parse(path.read_text(encoding="utf-8")), within_functions))

@@ -342,7 +342,8 @@ def names_capstone(session):
 
 capstone_sessions = [each["week"] for each in plan("semester")["sessions"] if names_capstone(each)]
 all_entities = len(stimuli.entities())
-own_vlbs = published_numbers.score_intervals().query("category == 'overall' and metric == 'vlbs'")
+intervals = published_numbers.score_intervals()
+own_vlbs = intervals.query("category == 'overall' and metric == 'vlbs'")
 
 
 def observed(condition, n, quantity, of="", nominal=0.95):
@@ -355,7 +356,7 @@ def observed(condition, n, quantity, of="", nominal=0.95):
     return 100 * table["observed"].min(), 100 * table["observed"].max()
 
 
-zhou_cells = published_numbers.score_intervals().query("category != 'overall' and metric == 'vlbs'")
+zhou_cells = intervals.query("category != 'overall' and metric == 'vlbs'")
 OF_WORDS = observed("^words", "", "level", "words as units", level)
 OWN_TEST = observed("^words", "", "level", "Experiment 2, the paper's own test", level)
 SKEWED, SMALL = "skewed scores, C-ASC of 0", "^(?:4 and 26|8 and 192)"
