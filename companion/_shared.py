@@ -10,7 +10,7 @@ from PIL import Image
 
 from biaslib import inference
 from biaslib.display import Folded, fold, p_cell
-from plantedworld._sprites import assets
+from plantedworld import assets
 
 TESTS = {
     "C3": "C3 EA/AA names, pleasant",
@@ -31,9 +31,6 @@ TESTS = {
 
 LEVEL = 0.05
 """The level that tables compare p-values with."""
-
-DOSE_COLOURS = {0: "0.45", 1: "C9", 3: "C4"}
-"""The colour of a planted world's strength of bias, the same in every figure of the book."""
 
 
 def undecided(low: float, high: float) -> bool:

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import re
+from pathlib import Path
 from typing import Any
 
 from biaslib.audit import Audit, files
@@ -69,21 +70,8 @@ def check_swapped(share: Any) -> Check:
     return judge(share, 0.5, hint, right=right)
 
 
-VERDICTS = (
-    *(r"\b(un|de-?)?biased\b", r"\bunfair\w*\b", r"\bfair(er|est|ness)?\b"),
-    r"\bfairly\b(?! (small|large|wide|narrow|low|high|near|close|weak|strong|uncertain)\b)",
-    *(r"\bpro(ves?|ved|ven|of)\b", r"\bfree (of|from)\b", r"\b\w+-free\b", r"\bharmless\b"),
-    *(r"\b(rac|sex)is[mt]s?\b", r"\bmisogyn\w+\b", r"\b(bigoted|prejudiced)\b"),
-    r"\b(is|are|was|were|be|seems?|stays?) (\w+ )?(neutral|objective|impartial|equal)\b",
-    *(r"\bno (\w+ )?(bias|association|difference|problems?)\b", r"\bequally\b"),
-    r"\btreat\w*\b(?! as (\w+ ){0,2}(groups?|sets?|units?|samples?|labels?|missing|independent)\b)",
-    *(r"\b(?<!in )(dis)?favou?r(s|ed|ing|able|ite|itism)?\b", r"\bprefer(s|ring)?\b", r"\bready\b"),
-    r"\b(pass(es|ed)?|fail(s|ed)?)\b(?! (through|into|to|on)\b)",
-    *(r"\b(deploy|approv|recommend|trustworth|unproblematic)\w*\b", r"\bfit for\b"),
-    r"\b(clean|spotless|flawless|innocuous|fine|okay)\b(?![- ](tun\w*|data|captions|images|texts))",
-    *(r"\b(thinks?|believes?|hates?|loves?|likes|dislikes?|despises?)\b", r"\bdiscriminat\w*\b"),
-    r"\b(safe|certified|solved|significant bias)\b",
-)
+DATA = Path(__file__).parent / "data"
+VERDICTS = re.compile("|".join((DATA / "verdicts.txt").read_text(encoding="utf-8").splitlines()))
 """What a score cannot bear, as whole words: FairFace is a name."""
 
 DISCLAIMED = re.compile(
@@ -111,7 +99,7 @@ def check_reading(sentence: Any) -> Check:
             return stopped(error)
         if not _in_order(text, numbers):
             return Check(False, "give value, low and high, in this order, with two decimals each")
-        if found := re.search("|".join(VERDICTS), DISCLAIMED.sub(" ", text)):
+        if found := VERDICTS.search(DISCLAIMED.sub(" ", text)):
             hint = "says what the model is: say what was measured, and pass no verdict"
             return Check(False, f"'{found[0]}' {hint}")
     return Check(True, "value and interval are there, and no verdict on the model.")

@@ -57,15 +57,10 @@ def miss_table(scores: pandas.DataFrame, group: str = "gender") -> pandas.DataFr
     """Return the planted tests of a group whose sign is not the planted one."""
     rows = with_signs(scores)
     rows = rows[~rows["right"] & (rows["group"] == group)]
-    return pandas.DataFrame(
-        {
-            "model": rows["model"].map(TINY),
-            "seed of the world": rows["world"],
-            "test": rows["test"],
-            "level": rows["level"],
-            "experiment": rows["experiment"],
-            "d in the planted direction": rows["size"],
-        }
+    rows = rows.assign(model=rows["model"].map(TINY))
+    table = rows[["model", "world", "test", "level", "experiment", "size"]]
+    return table.rename(
+        columns={"world": "seed of the world", "size": "d in the planted direction"}
     )
 
 
@@ -161,7 +156,7 @@ def calibration_table(rates: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
     )
 
 
-def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns: int = 1):
+def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str]):
     """Draw for each question what its number says of a world with yes and one with no.
 
     Parameters
@@ -170,15 +165,12 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
         *question*, *model*, *answer* (``yes`` or ``no``), *test*, *measure*.
     questions
         Key -> the question in words, in order.
-    columns
-        Panels beside each other.
     """
     colours = {"yes": "C0", "no": "C1"}
     models = list(dict.fromkeys(answers["model"]))
-    lines = -(-len(questions) // columns)
-    height = lines * (0.19 * len(models) + 1.0) + 0.4
-    figure, axes = subplots(lines, columns, height=height, width=4.3, squeeze=False)
-    for each, (question, words) in zip(axes.flat, questions.items(), strict=False):
+    height = len(questions) * (0.19 * len(models) + 1.0) + 0.4
+    figure, axes = subplots(len(questions), 1, height=height, width=4.3, squeeze=False)
+    for each, (question, words) in zip(axes.flat, questions.items(), strict=True):
         rows = answers[answers["question"] == question]
         for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):
             part = rows[rows["answer"] == answer]
@@ -190,8 +182,6 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], columns:
         each.set_ylim(len(models) - 0.5, -0.5)
         each.tick_params(axis="x", labelsize=8.5)
         each.set_title("\n".join(textwrap.wrap(words, 46)), fontsize=8.5, loc="left")
-    for each in axes.flat[len(questions) :]:
-        each.set_axis_off()
     handles = [
         axes.flat[0].scatter([], [], s=15, color=colours[answer], marker=mark, label=label)
         for answer, mark, label in (
@@ -248,12 +238,11 @@ def power_table(models: pandas.DataFrame, words: pandas.DataFrame) -> pandas.Dat
         "null of other models, difference": models.groupby(keys, sort=False)["p_models"],
         "null of other attribute words": words.groupby(keys, sort=False)["p_random"],
     }
-    table = pandas.DataFrame({name: part.agg(_found) for name, part in found.items()})
-    return table.fillna("not run").reset_index()
-
-
-def _found(p_values: pandas.Series) -> str:
-    return f"{(p_values < 0.05).sum()} of {len(p_values)}"
+    counts = {
+        name: part.agg(lambda p_values: f"{(p_values < 0.05).sum()} of {len(p_values)}")
+        for name, part in found.items()
+    }
+    return pandas.DataFrame(counts).fillna("not run").reset_index()
 
 
 def check_rate(answer) -> Check:

@@ -92,9 +92,9 @@ def _of_row(caption: str, row: dict) -> dict:
     return {"row": caption, "pictures": len(scenes), **told, "style": row["style"]}
 
 
-def planted_words(dose: float, seed: int, chosen: list[str] | None = None) -> pandas.DataFrame:
+def planted_words(dose: float, seed: int) -> pandas.DataFrame:
     """Return what is planted on some words: log-odds, women against men."""
-    chosen = chosen or [
+    chosen = [
         *plantedworld.PICTURED_ROLES,
         *study.words().query("slot == 'object'")["word"][:6],
     ]

@@ -693,11 +693,9 @@ def _name_tests(axes, wide: pandas.DataFrame) -> None:
     left = -14 - 5.4 * wide["level"].str.len().max()
     for name, rows in wide.groupby("test", sort=False):
         first, last = rows.index[0], rows.index[-1]
-        axes.annotate(
-            *(textwrap.fill(name, 16), (0, (first + last) / 2), (left, 0)),
-            **{"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"},
-            **{"ha": "right", "va": "center", "size": SMALL},
-        )
+        place = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+        words, middle = textwrap.fill(name, 16), (0, (first + last) / 2)
+        axes.annotate(words, middle, (left, 0), ha="right", va="center", size=SMALL, **place)
         if first:
             axes.axhline(first - 0.5, color="black", linewidth=1.2)
 

@@ -22,12 +22,6 @@ NAMES = {
     "hamidieh2023": "Hamidieh et al. 2023",
     "zhou2022": "Zhou et al. 2022",
 }
-CHAPTERS = {
-    "ross2021": "study1_grounded",
-    "srinivasan2021": "study2_masked",
-    "hamidieh2023": "study3_clip_audit",
-    "zhou2022": "study4_captions",
-}
 RERUNS = Path(__file__).parent / "data" / "reruns.csv"
 """What is said of simulated runs, from ``tools/decision_rule.py``."""
 
@@ -134,7 +128,8 @@ class ClaimCards:
 def _filters() -> str:
     """Return the buttons, hidden until a script can answer them."""
     papers = {"all": "all four papers", **NAMES}
-    answers = {"claims": "all answers", **{_slug(name): name for name in reproduction.ANSWERS}}
+    answers = {_slug(name): name for name in reproduction.ANSWERS}
+    answers = {"claims": "all answers"} | answers
     lines = []
     for kind, values in (("paper", papers), ("answer", answers)):
         buttons = "".join(

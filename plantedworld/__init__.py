@@ -27,6 +27,7 @@ from plantedworld._sets import (
     faces,
     grounded_sets,
 )
+from plantedworld._sprites import assets
 from plantedworld._styles import STYLES
 from plantedworld._tables import GENDERS, TONES
 from plantedworld._truth import Evidence, Truth, shown_evidence, vocabulary, word_indices
@@ -57,6 +58,7 @@ __all__ = [
     "World",
     "agent_words",
     "agents_with_entities",
+    "assets",
     "blank",
     "boxes",
     "caption_choices",

@@ -638,8 +638,10 @@ HUB_NAMES = {"siglip": "google/siglip-base-patch16-224", "llava": "llava-hf/llav
 NEVER_AUDITED = "llava-hf/llava-other"
 RUN = {
     "siglip": ["portraits by word"],
-    "llava": ["masked words, caption alone", "portraits by word, matching"],
+    "llava": ["masked words, caption alone"],
 }
+MORE = {"siglip": [], "llava": ["--parts", "masked words, caption alone", "zhou2022"]}
+"""What a model that writes is asked besides, each caption beside each portrait, takes long."""
 
 
 @pytest.fixture(scope="module")
@@ -676,7 +678,7 @@ def test_a_newcomer_audits_a_model_of_the_hub_with_the_command_of_the_readme(
     (line,) = re.findall(r"^biaslib (audit .+ --out my-audit)$", README, re.MULTILINE)
     given = {"MODEL": HUB_NAMES[kind], "FOLDER": str(people), "my-audit": str(tmp_path / "out")}
     command = [given.get(word, word) for word in line.split()]
-    command = [sys.executable, "-m", "biaslib", *command]
+    command = [sys.executable, "-m", "biaslib", *command, *MORE[kind]]
     process = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert process.returncode == 0, process.stderr[-3000:]
     said = process.stdout
@@ -687,8 +689,9 @@ def test_a_newcomer_audits_a_model_of_the_hub_with_the_command_of_the_readme(
     assert "of 5 swapped pairs" in " ".join(provenance["checks of grounding"])
     scores = pandas.read_csv(tmp_path / "out" / "scores.csv", dtype={"kind": str})
     assert set(scores["model"]) == {HUB_NAMES[kind]}
-    assert set(scores.loc[scores["study"] == "hamidieh2023", "level"]) == {"gender", "age"}
-    if kind == "llava":  # of which nobody knows what it began from
+    if kind == "siglip":
+        assert set(scores["level"]) == {"gender", "age"}
+    else:
         purse = scores.query("test == 'purse' and level == 'S_L, no image'")["value"].item()
         said = ["The woman is carrying a [MASK].", "The man is carrying a [MASK]."]
         runtime.start("paper")
@@ -704,7 +707,7 @@ def test_the_cost_of_a_name_of_the_hub_asks_for_its_settings_alone(hub, people):
     found = audit.cost(NEVER_AUDITED, "paper", "cpu", data=people)
     files = [path.rpartition("/")[2] for _, path, _ in hub.requests[before:] if "/resolve/" in path]
     assert set(files) == {"config.json"}
-    assert [part.name for part in found.items] == RUN["llava"]
+    assert [part.name for part in found.items] == [*RUN["llava"], "portraits by word, matching"]
     assert found.download > 0
 
 

@@ -22,7 +22,7 @@ import colab_zip  # noqa: E402
 import environments  # noqa: E402
 import notebook_copies  # noqa: E402
 
-OURS = re.compile(r"(biaslib|companion|plantedworld|__editable__|pooch|_virtualenv|distutils-)")
+OURS = re.compile(r"(biaslib|companion|plantedworld|__editable__|ftfy|_virtualenv|distutils-)")
 """What the machine lacks: our packages, and one of those that Colab lacks."""
 
 RUN = """
@@ -32,10 +32,10 @@ result = InteractiveShell.instance().run_cell(open(sys.argv[1]).read())
 sys.exit(0 if result.success else 3)
 """
 FORMULAS = """
-import biaslib, numpy, pooch, sys
+import biaslib, numpy, ftfy, sys
 from biaslib.metrics.association import effect_size
 x, y = numpy.array([[1.0, 0]]), numpy.array([[0.0, 1]])
-print(biaslib.__file__, pooch.__file__, effect_size(x, y, x, y))
+print(biaslib.__file__, ftfy.__file__, effect_size(x, y, x, y))
 """
 
 
@@ -89,7 +89,7 @@ def bare(tmp_path_factory):
 def machine(bare):
     """Python of a machine with what Colab has, and nothing of ours."""
     yield bare
-    gone = [bare, "-I", "-m", "pip", "uninstall", "-qqy", "biaslib", "pooch"]
+    gone = [bare, "-I", "-m", "pip", "uninstall", "-qqy", "biaslib", "ftfy"]
     subprocess.run(gone, check=True)
 
 
@@ -117,7 +117,7 @@ def own(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_machine_with_nothing_runs_the_first_cell_from_the_zip(machine, own, copies, tmp_path):
-    other = wheel(tmp_path, "pooch", "1.9.0", {"pooch/__init__.py": ""})
+    other = wheel(tmp_path, "ftfy", "1.9.0", {"ftfy/__init__.py": ""})
     colab_zip.write(tmp_path / "biaslib_colab.zip", [own, other], copies)
     assert (tmp_path / "biaslib_colab.zip").stat().st_size < 80e6
     done = run(machine, tmp_path, first_cell(copies, "what_holds_up"))

@@ -211,16 +211,12 @@ def d2():
     return [len(rows), (rows["ratio"] > 1).sum()]
 
 
-RECOMPUTED = {
-    **{"A1": a1, "A2": a2, "A3": a3, "A4": a4, "A5": a5, "A6": a6, "A7": a7, "A8": a8},
+FUNCTIONS = (a1, a2, a3, a4, a5, a6, a7, a8, b1, b3, b4, b5, b6, b7, b11, c1, c2, c3, c5, d2)
+RECOMPUTED = {each.__name__.upper(): each for each in FUNCTIONS} | {
     "A11": lambda: numbers.domain_strength()["mean_absolute_effect"].round(3).tolist(),
-    "B1": b1,
     "B2": lambda: [table("hamidieh2023", 2)["bias_type"].nunique()],
-    **{"B3": b3, "B4": b4, "B5": b5, "B6": b6, "B7": b7},
     "B10": lambda: [", ".join(numbers.gendered_occupations()), *numbers.pronoun_order_breaks()],
-    **{"B11": b11, "C1": c1, "C2": c2, "C3": c3},
     "C4": lambda: [", ".join(numbers.below_random())],
-    **{"C5": c5, "D2": d2},
     "D3": lambda: [", ".join(numbers.article_slips())],
 }
 

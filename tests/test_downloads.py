@@ -77,26 +77,22 @@ def test_a_repository_without_a_tokenizer_gets_its_companions(hub):
 
 
 OUTSIDE = [
-    *("model-/../../../../../outside.safetensors", "../../outside.model", "/tmp/outside.model"),
-    *("..\\..\\outside.model", "C:outside.model", ".outside.model", "folder/outside.model"),
+    "model-/../../../../../outside.safetensors",
+    "../../outside.model",
+    "/tmp/outside.model",
+    "..\\..\\outside.model",
+    "C:outside.model",
 ]
 
 
-def test_names_that_lead_out_of_the_folder_are_not_taken(hub, tmp_path):
+def test_names_and_commits_that_lead_out_of_the_folder_are_not_taken(hub, tmp_path):
     """The shell's star stands for slashes too, and a mirror can list what it likes."""
     assert files.files_read(OUTSIDE) == []
     hub.also_listed = [{"rfilename": name, "size": 1, "blobId": "0" * 40} for name in OUTSIDE]
-    with contextlib.suppress(CheckpointError):
-        assert file_sha256(fetch(BERT) / "model.safetensors")
+    for hub.false_commit in ("", "../../../outside", None):
+        with contextlib.suppress(CheckpointError):
+            fetch(BERT)
     assert not [path for path in tmp_path.rglob("*outside*") if path.is_file()]
-
-
-@pytest.mark.parametrize("commit", ["../../../outside", None])
-def test_a_commit_that_is_none_writes_nothing_elsewhere(hub, tmp_path, commit):
-    hub.false_commit = commit
-    with pytest.raises(CheckpointError):
-        fetch(BERT)
-    assert not list(tmp_path.rglob("outside*"))
 
 
 def test_a_lock_file_pins_the_revision_when_the_repository_moves_on(hub):

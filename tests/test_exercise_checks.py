@@ -62,7 +62,8 @@ def one_more(x, y):
 
 def interval(values, confidence=0.9, quantile=stats.t.ppf):
     n, mean = len(values), np.mean(values)
-    times = quantile(0.5 + confidence / 2, *([n - 1] if quantile is stats.t.ppf else []))
+    share = 0.5 + confidence / 2
+    times = quantile(share, n - 1) if quantile is stats.t.ppf else quantile(share)
     half = times * np.std(values, ddof=1) / np.sqrt(n)
     return mean - half, mean + half
 

@@ -123,21 +123,6 @@ def test_a_word_within_a_longer_one_of_the_list_does_not_hide_it_in_part():
 # Embeddings
 
 
-def test_words_and_sentences_are_read_at_cls(model):
-    texts = ["the woman is old.", "nurse"]
-    found = model.embed(texts, images=[5.0, 7.0], level="sentence")
-    cls = TOKENIZER.cls_token_id
-    assert found.tolist() == [[cls, 0, 7, 5], [cls, 0, 3, 7]]
-    assert found.dtype == np.float32
-    assert np.array_equal(model.embed(texts, images=[5.0, 7.0], level="word"), found)
-
-
-def test_contextual_words_are_read_at_their_first_piece(model):
-    texts = ["the woman is carrying a nurse.", "the old man."]
-    found = model.embed(texts, level="contextual", words=["carrying", "old"])
-    assert found.tolist() == [[*number("car"), 4, 11, 0], [*number("old"), 2, 6, 0]]
-
-
 def test_masks_move_the_place_that_is_read(model):
     texts = ["the woman is carrying a nurse."]
     options = {"level": "contextual", "words": ["nurse"], "images": [3.0]}
@@ -157,14 +142,6 @@ def by_hand(ids, place, image):
     return logits.log_softmax(-1)
 
 
-def test_masked_words_are_scored_over_the_vocabulary(model):
-    found = model.mask_log_prob(["the woman is a [MASK]."], ["nurse", "pilot"], images=[4.0])
-    ids = number("[CLS]", "the", "woman", "is", "a", "[MASK]", ".", "[SEP]")
-    expected = by_hand(ids, 5, 4)[number("nurse", "pilot")]
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, [expected.tolist()], rtol=1e-6)
-
-
 def test_words_of_several_pieces_are_scored_by_the_chain_or_the_mean(model):
     text, start = "the [MASK].", number("[CLS]", "the")
     end = number(".", "[SEP]")
@@ -179,16 +156,6 @@ def test_words_of_several_pieces_are_scored_by_the_chain_or_the_mean(model):
     together = [by_hand([*start, *[MASK] * 3, *end], 2 + n, 2.0)[pieces[n]] for n in range(3)]
     mean = model.mask_log_prob([text], ["carrying"], [2.0], pieces="mean")
     np.testing.assert_allclose(mean, [[sum(together) / 3]], rtol=1e-6)
-
-
-# Matching
-
-
-def test_captions_are_scored_against_their_image(model):
-    captions = [["the man.", "nurse"], ["old", "the woman is old."]]
-    found = model.match([2.0, 3.0], captions)
-    totals = [[sum(TOKENIZER(text)["input_ids"]) for text in row] for row in captions]
-    assert found.tolist() == [[2 * n for n in totals[0]], [3 * n for n in totals[1]]]
 
 
 # Batches

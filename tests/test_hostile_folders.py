@@ -137,6 +137,7 @@ def index_outside(folder):
 
 CONFIG, PICTURE, WORDS = "config.json", "preprocessor_config.json", "tokenizer_config.json"
 WORD_TABLE = "text_model.embeddings.token_embedding.weight"
+POINTER = "version https://git-lfs.github.com/spec/v1\n"
 HEADER = b'{"logit_scale":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}'
 BEFORE_2023 = settings(CONFIG, text_config__eos_token_id=2)
 REFUSED = {
@@ -178,6 +179,14 @@ REFUSED = {
     "another end of texts": ("clip", ending(3), None),
     "a token that is none": ("bert", ending(99_999), None),
     "the prompt is lost": ("llava", template("<image> the prompt is lost"), None),
+    "an adapter": ("clip", written("adapter_config.json", "{}"), None),
+    "an adapter's weights": ("clip", written("my_lora.safetensors", ""), None),
+    "quantised weights": ("clip", settings(CONFIG, quantization_config={"bits": 4}), None),
+    "a quantised part": ("clip", settings(CONFIG, text_config__compression_config={"a": 1}), None),
+    "a file of quantised weights": ("clip", written("quantize_config.json", "{}"), None),
+    "no tokenizer": ("clip", lambda folder: (folder / "tokenizer.json").unlink(), None),
+    "a pointer as weights": ("clip", written("model.safetensors", POINTER), None),
+    "a pointer as tokenizer": ("bert", written("tokenizer.json", POINTER), None),
     # What is wrong is one error
     "no settings": ("clip", written(CONFIG, "[]"), None),
     "a pipe": ("clip", replaced(CONFIG, os.mkfifo), None),
@@ -207,6 +216,7 @@ READ = {
     "padded in front, BERT": ("bert", settings(WORDS, padding_side="left"), None),
     "an end of before 2023": ("clip", BEFORE_2023, None),
     "a file of macOS": ("clip", written("._tokenizer.json", b"\0\5\x16\7"), None),
+    "a pointer that nothing reads": ("bert", written("tf_model.h5", POINTER), None),
     "a folder in itself": ("clip", lambda folder: (folder / "self").symlink_to(folder), None),
     "the template without its tag": ("llava", template(
         "{% generation %}" + generative_models.LLAVA + "{% endgeneration %}"), None),

@@ -16,7 +16,6 @@ from biaslib.pictures import transforms
 from biaslib.pictures.images import (
     ImageError,
     check_images,
-    loaded,
     open_image,
     pictures,
     prefetched,
@@ -235,7 +234,8 @@ def mixed(tmp_path):
 def test_order_is_kept_with_workers_and_without(mixed, n_workers):
     images, arrays = mixed
     rows = np.random.default_rng(2).permutation(70)
-    found = list(loaded(pictures(images), Half(), rows, n_workers))
+    halves = prefetched(pictures(images), Half(), [rows[:30], rows[30:]], list, n_workers)
+    found = [half for batch in halves for half in batch]
     assert len(found) == 70
     for half, row in zip(found, rows, strict=True):
         assert np.array_equal(half, arrays[row][::2, ::2])
@@ -249,10 +249,11 @@ def test_an_error_in_a_worker_names_the_file_and_earlier_batches_arrive(tmp_path
     good, flat = np.zeros((4, 4, 3), np.uint8), np.zeros((2, 4, 3), np.uint8)
     (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8")
     for bad, problem in ((tmp_path / "cut.jpg", "cut.jpg is"), (flat, "image 20 .*too flat")):
-        images = loaded(pictures([*[good] * 20, bad, good]), Half(), range(22), n_workers)
-        assert all(next(images).shape == (2, 2, 3) for _ in range(16))
+        images = pictures([*[good] * 20, bad, good])
+        batches = prefetched(images, Half(), [range(16), range(16, 22)], np.stack, n_workers)
+        assert next(batches).shape == (16, 2, 2, 3)
         with pytest.raises(ImageError, match=problem):
-            next(images)
+            next(batches)
 
 
 # Batches for a network

@@ -76,25 +76,6 @@ def roberta():
     return transformers.RobertaForMaskedLM(config), words
 
 
-def modernbert():
-    made = tokenizers.Tokenizer(kinds.BPE(**bytes_of(BERTS)))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    words = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **mask(BERTS), **names)
-    sizes = {key: value for key, value in SIZES.items() if key != "initializer_range"}
-    ends = {"pad_token_id": 0, "cls_token_id": 2, "bos_token_id": 2, "sep_token_id": 3}
-    config = transformers.ModernBertConfig(
-        vocab_size=len(words), eos_token_id=3, reference_compile=False, **ends, **sizes
-    )
-    return transformers.ModernBertForMaskedLM(config), words
-
-
-def xlm_roberta():
-    words = transformers.XLMRobertaTokenizer(**sentence_pieces(ROBERTAS), model_max_length=60)
-    config = transformers.XLMRobertaConfig(vocab_size=len(words), **SIZES)
-    return transformers.XLMRobertaForMaskedLM(config), words
-
-
 def deberta_v2():
     words = transformers.DebertaV2Tokenizer(**sentence_pieces(BERTS), model_max_length=60)
     config = transformers.DebertaV2Config(vocab_size=len(words), **SIZES)
@@ -113,7 +94,7 @@ def bert():
 
 @pytest.fixture(
     scope="module",
-    params=[roberta, modernbert, xlm_roberta, deberta_v2, bert],
+    params=[roberta, deberta_v2, bert],
     ids=lambda made: made.__name__,
 )
 def family(request, tmp_path_factory):
@@ -181,7 +162,7 @@ def test_masked_words_have_the_tokens_that_stand_in_the_text(family):
     [
         (roberta, "The woman is non[MASK].", "nurse"),
         (roberta, "The [MASK]s.", "Ġnurse"),
-        (xlm_roberta, "The [MASK]s.", "▁nurse"),
+        (deberta_v2, "The [MASK]s.", "▁nurse"),
         (bert, "The woman is non[MASK].", "nurse"),
         (bert, "The [MASK]s.", "nurse"),
     ],

@@ -7,6 +7,7 @@ transformers called them image processors, when a size was one number.
 """
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -80,55 +81,8 @@ def test_berts_own_files_give_berts_word_pieces(family, layout, tmp_path):
 CLIP_MEANS = [0.48145466, 0.4578275, 0.40821073]
 CLIP_STDS = [0.26862954, 0.26130258, 0.27577711]
 HALF = [0.5, 0.5, 0.5]
-OLD_IMAGE_SETTINGS = {
-    "clip": {
-        "crop_size": 224,
-        "do_center_crop": True,
-        "do_normalize": True,
-        "do_resize": True,
-        "feature_extractor_type": "CLIPFeatureExtractor",
-        "image_mean": CLIP_MEANS,
-        "image_std": CLIP_STDS,
-        "resample": 3,
-        "size": 224,
-    },
-    "vilt": {
-        "do_normalize": True,
-        "do_resize": True,
-        "feature_extractor_type": "ViltFeatureExtractor",
-        "image_mean": HALF,
-        "image_std": HALF,
-        "resample": 3,
-        "size": 384,
-        "size_divisor": 32,
-    },
-    "flava": {
-        "codebook_crop_size": 112,
-        "codebook_do_center_crop": True,
-        "codebook_do_map_pixels": True,
-        "codebook_do_normalize": True,
-        "codebook_do_resize": True,
-        "codebook_image_mean": [0.0, 0.0, 0.0],
-        "codebook_image_std": [1.0, 1.0, 1.0],
-        "codebook_resample": 1,
-        "codebook_size": 112,
-        "crop_size": 224,
-        "do_center_crop": True,
-        "do_normalize": True,
-        "do_resize": True,
-        "feature_extractor_type": "FlavaFeatureExtractor",
-        "image_mean": CLIP_MEANS,
-        "image_std": CLIP_STDS,
-        "input_size_patches": 14,
-        "mask_group_max_aspect_ratio": None,
-        "mask_group_max_patches": None,
-        "mask_group_min_aspect_ratio": 0.3,
-        "mask_group_min_patches": 16,
-        "resample": 3,
-        "size": 224,
-        "total_mask_patches": 75,
-    },
-}
+GOLDEN = Path(__file__).parent / "golden"
+OLD_IMAGE_SETTINGS = json.loads((GOLDEN / "old_image_settings.json").read_text("utf-8"))
 
 
 def by_hand(family, picture):

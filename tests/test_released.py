@@ -286,6 +286,3 @@ def test_the_code_runs_its_own_experiments_and_maskings(tmp_path):
         parts = [states[(sets.rows["set"] == each).to_numpy()] for each in study.SETS]
         row = found.query("masking == 'words'").iloc[0]
         assert row["value"] == pytest.approx(grounded(*parts, 1).effect_size, abs=1e-5)
-
-
-# Regions from files

@@ -29,7 +29,7 @@ from support.letters import smallest_letters
 from biaslib import audit, runtime
 from biaslib.studies.study4_captions import MODEL_HEADS
 from companion import text_encoders as plots
-from plantedworld.studies import held_out, measures
+from plantedworld.studies import measures
 from plantedworld.studies import study4_captions as worlds
 
 pytestmark = [pytest.mark.site, pytest.mark.minutes]
@@ -263,6 +263,8 @@ def test_materials_are_quiet_private_and_accessible(name, mode, visit):
     assert seen.errors == []
     assert axe_violations(page) == []
     assert page.locator("mjx-merror").count() == 0
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_a_quiz_counts_and_gives_reasons_without_a_kernel(visit):
@@ -616,20 +618,6 @@ def test_all_six_models_reach_the_target_and_three_of_them_by_their_intervals(si
     assert "3 models remain (not: tiny-VisualBERT, tiny-LXMERT, tiny-CLIP)" in text
 
 
-def test_selected_images_have_vlss_above_0_more_often_and_lmss_less(site):
-    table = shown("notebooks/planted_study4_captions", "models without bias (planted world, tiny")
-    shares = intervals(table["% above 0 (95% interval)"])["value"].astype(float)
-    wide = table.assign(share=shares).pivot(index=["model", "score"], columns="images")["share"]
-    more = wide["the paper's subset"] > wide["all anti-stereotypical"]
-    assert more.groupby("score").agg(["sum", "size"]).to_numpy().tolist() == [[2, 8], [7, 8]]
-
-
-def test_a_perfect_model_prefers_the_stereotype_less_by_cosine(site):
-    table = shown("notebooks/planted_study4_captions", "How far a perfect model prefers")
-    nats = table.set_index("head")["preference"].astype(float)
-    assert 0 < nats["contrastive"] < nats["matching"] / 3
-
-
 def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders_alone(site):
     table = shown("notebooks/planted_study4_captions", "mean lmss and vlss by place of planting")
     found = intervals(table["mean (95% interval)"]).astype(float)
@@ -646,24 +634,6 @@ def test_lmss_and_vlss_name_the_place_for_a_perfect_model_of_independent_genders
     ]
     assert named == ["perfect model, genders independent"]
     assert len(whole) == 9
-
-
-def test_every_verdict_of_the_held_out_test_stands_on_the_page(site):
-    found = shown("notebooks/planted_world", "every target of the held-out test")
-    judged = held_out.results()["verdicts"]
-    rises = found["statistic"].str.startswith("rise")
-    cells, risen = (shown_cells(found[kept]) for kept in (~rises, rises))
-    assert (len(risen), (risen[2] == "yes").sum()) == (6, 5)
-    assert sorted(risen[0].astype(float)) == sorted(held_out.results()["rises"]["mean"].round(2))
-    assert len(cells) == len(judged) == 32
-    assert (cells[2] == "yes").sum() == judged["reached"].sum() == 10
-    assert sorted(cells[0].astype(float)) == sorted(judged["mean"].round(2))
-
-
-def shown_cells(found: pandas.DataFrame) -> pandas.DataFrame:
-    """Return mean, interval and verdict of every cell in which something was asked."""
-    cells = pandas.concat([found["dose 1"], found["dose 3"]])
-    return cells[cells != "not asked"].str.extract(r"^(\S+) \((.*)\), asked .*: (yes|no)$")
 
 
 def test_of_shipped_models_clip_alone_misses_a_size_and_on_new_looks_alone(site):
@@ -822,14 +792,6 @@ def test_without_bias_the_paper_s_test_is_significant_in_one_in_four_and_oftener
     rows = table[own & (table["level"] == "word")].set_index("experiment")["%"].astype(float)
     assert rows["1"] == pytest.approx(25, abs=5)
     assert rows["2"] > rows["1"] + 5
-
-
-def test_both_nulls_find_the_planted_bias_in_nearly_all_tests(site):
-    table = shown("notebooks/planted_study1_grounded", "significant at 5% against each null")
-    cells = table.filter(like="null").stack().loc[lambda each: each != "not run"]
-    found = cells.str.extract(r"^(\d+) of (\d+)$").astype(int)
-    assert len(found) == 8
-    assert (found[0] >= 0.9 * found[1]).all()
 
 
 def test_the_masked_models_rank_forty_entities_above_what_their_genders_alone_would(site):

@@ -122,4 +122,5 @@ def test_the_registry_tells_the_truth(encoder):
     assert sum(p.numel() for p in encoder.model.parameters()) == entry.parameters
     assert entry.sha256[:12] in encoder.revision
     assert encoder.pooling == "mean"
+    assert encoder.limit == 256  # of its folder; the network has 512 positions
     assert "not compared with the publisher" in entry.note

@@ -11,6 +11,7 @@ from support import families, small_models
 from support.families import VILT, without
 
 from biaslib import models
+from biaslib.capabilities import FILL, FILL_WITH_IMAGES, MATCH
 from biaslib.checkpoints import registry
 from biaslib.models import flava, vilt
 
@@ -132,3 +133,19 @@ def test_all_patches_of_a_large_picture_are_kept(our_vilt, vilt_folder, tmp_path
     before = our_vilt.embed(TEXTS, PICTURES)
     monkeypatch.setattr(our_vilt.network.config, "max_image_length", 5)
     assert np.allclose(our_vilt.embed(TEXTS, PICTURES), before, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "heads", "lacking"),
+    [
+        ("vilt", ["itm_score"], {MATCH}),
+        ("flava", ["itm_head", "mlm_head"], {MATCH, FILL}),
+        ("flava", ["mmm_text_head"], {FILL_WITH_IMAGES}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.* cannot .*:UserWarning")
+def test_a_file_without_a_head_allows_less(name, heads, lacking, tmp_path):
+    whole = models.load(name, checkpoint=families.save(name, tmp_path / "whole"), device="cpu")
+    less = without(families.save(name, tmp_path / "less"), *heads)
+    loaded = models.load(name, checkpoint=less, device="cpu")
+    assert loaded.capabilities == whole.capabilities - lacking

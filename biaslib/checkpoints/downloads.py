@@ -1,7 +1,7 @@
 """Getting checkpoints: downloaded once, checked by SHA-256, never run as code.
 
-Repositories of the model hub come by huggingface_hub, files of other hosts by pooch. They are kept
-in one folder, :func:`cache_folder`, at paths like their addresses.
+Repositories of the model hub come by huggingface_hub, files of other hosts by requests. They are
+kept in one folder, :func:`cache_folder`, at paths like their addresses.
 
 A file is held to the SHA-256 that the hub or the registry gives. Files of other hosts have none
 there but where a registry row gives ``sha256``: what is downloaded first is written to the lock
@@ -10,7 +10,6 @@ file (:class:`biaslib.runtime.Lock`), which travels with the results, and later 
 
 import contextlib
 import dataclasses
-import functools
 import glob
 import hashlib
 import os
@@ -35,7 +34,7 @@ from biaslib.checkpoints.files import (
 )
 from biaslib.checkpoints.names import SITE
 from biaslib.errors import CheckpointError, refusal
-from biaslib.runtime import ChecksumError, Lock, in_book, one_at_a_time
+from biaslib.runtime import ChecksumError, Lock, file_sha256, in_book, one_at_a_time
 
 __all__ = ["cache_folder", "fetch", "fetch_data", "kept", "listed_bytes", "settings_of"]
 
@@ -60,8 +59,6 @@ STEPS = "book/model_files.md"
 """The page with the steps by hand for each file."""
 
 OFFLINE = "Without a network, use the profile 'planted'"
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def cache_folder() -> Path:
@@ -384,16 +381,15 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
     CheckpointError
         If none has it; the message says what came of each.
     """
-    import pooch
-
     path.parent.mkdir(parents=True, exist_ok=True)
-    pooch.get_logger().setLevel("WARNING")
     failed: list[str] = []
     with one_at_a_time(path):
         for url in () if path.is_file() else urls:
-            if not (problem := _from_one(url, path, sha256)):
+            try:
+                _download(mirrored(url), path, sha256)
                 break
-            failed.append(f"{url}: {problem}")
+            except (OSError, ValueError) as error:
+                failed.append(f"{url}: {' '.join(str(error).split()) or type(error).__name__}")
     if not path.is_file():
         problems = "; ".join(failed) or "no address of it is known"
         raise CheckpointError(
@@ -407,23 +403,24 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
         )
 
 
-def _from_one(url: str, path: Path, sha256: str) -> str:
-    """Download a file from one address, whose connection may break; return what is wrong."""
-    import pooch
-
+def _download(url: str, path: Path, sha256: str) -> None:
+    """Download a file; a connection that breaks is gone on with, now or in a later call."""
     part = path.with_name(f"{path.name}.part")
-    for _ in range(TRIES):
+    for left in reversed(range(TRIES)):
         before = _size(part)
         try:
-            known = f"sha256:{sha256}" if sha256 else None
-            downloader = functools.partial(_go_on, part=part)
-            pooch.retrieve(mirrored(url), known, path.name, path.parent, downloader=downloader)
-            return ""
-        except (OSError, ValueError) as error:
-            problem = " ".join(str(error).split()) or type(error).__name__
-        if _size(part) == before:
+            _go_on(url, part)
             break
-    return problem
+        except OSError:
+            if not left or _size(part) <= before:
+                raise
+    try:
+        _require_content(part)
+        if sha256 and file_sha256(part) != sha256:
+            raise ValueError(f"has another hash than {sha256}")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _size(path: Path) -> int:
@@ -437,60 +434,44 @@ def mirrored(url: str) -> str:
     return f"{mirror}/{address}" if mirror and scheme == "https" else url
 
 
-def _go_on(url: str, output_file: str, pooch: Any, part: Path) -> None:
-    """Download as pooch does, from where an earlier download of the same version stopped."""
-    from pooch import HTTPDownloader
+def _go_on(url: str, part: Path) -> None:
+    """Download a file from where an earlier download of the same version of it stopped."""
     from tqdm.auto import tqdm
+
+    from biaslib.checkpoints.client import session
 
     version = part.with_name(f"{part.name}.version")
     tag = version.read_text("utf-8") if version.is_file() else ""
     begun = _size(part) if tag else 0
     headers = {"Range": f"bytes={begun}-", "If-Range": tag} if begun else {}
     headers["Accept-Encoding"] = "identity"
-    _require_encrypted(url)
-    with open(part, "ab") as stream:
-
-        def check(response: Any, **_: object) -> None:
-            if response.is_redirect:
-                response.raw.close()  # what comes with it is not read
-                place = urllib.parse.urljoin(url, response.headers["Location"])
-                return _require_encrypted(place)
-            if response.status_code != 206 or _problem(response, begun):
-                stream.truncate(0)
-            response.raise_for_status()
-            if problem := _problem(response, begun):
-                raise ValueError(problem)
-            tag = response.headers.get("ETag") or response.headers.get("Last-Modified") or "W/"
-            version.write_text("" if tag.startswith("W/") else tag, "utf-8")
-
-        how = {"headers": headers, "hooks": {"response": check}, "chunk_size": 1 << 20}
-        bar = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
-        HTTPDownloader(progressbar=tqdm(desc=part.stem, total=1, **bar), **how)(url, stream, pooch)
+    with session() as client, client.get(url, headers=headers, stream=True, timeout=30) as answer:
+        begun = begun if answer.status_code == 206 else 0
+        if not begun:
+            part.unlink(missing_ok=True)
+        total = _total(answer, begun)
+        tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or "W/"
+        version.write_text("" if tag.startswith("W/") else tag, "utf-8")
+        how = {"unit": "B", "unit_scale": True, "delay": 1, "leave": False, "disable": in_book()}
+        bar = tqdm(desc=part.stem, initial=begun, total=total, **how)
+        with bar, open(part, "ab") as stream:
+            for chunk in answer.iter_content(1 << 20):
+                bar.update(stream.write(chunk))
+    if _size(part) != total:
+        raise OSError(f"broke off after {_size(part):,} of {total:,} bytes")
     version.unlink()
-    try:
-        _require_content(part)
-    finally:
-        os.replace(part, output_file)
 
 
-def _require_encrypted(url: str) -> None:
-    place = urllib.parse.urlsplit(url)
-    if place.scheme != "https" and not (place.scheme == "http" and place.hostname in LOOPBACK):
-        raise ValueError(f"{url} is not an https address")
-
-
-def _problem(response: Any, begun: int) -> str:
-    """Return why an answer is not a file, or not what is missing of it; nothing if it is."""
-    headers = response.headers
-    rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", headers.get("Content-Range", ""))
-    missing = begun and response.status_code == 206 and rest and int(rest[1]) + 1 == int(rest[2])
-    if headers.get("Content-Type", "").startswith("text/html"):
-        return "answers with a web page"
-    if response.status_code != 200 and not missing:
-        return f"answers {response.status_code}, or with another part than the missing one"
-    if headers.get("Content-Encoding", "identity") != "identity":
-        return "is encoded, which was not asked for"
-    return "" if headers.get("Content-Length", "").isdecimal() else "gives no length"
+def _total(answer: Any, begun: int) -> int:
+    """Return of how many bytes a file is of which an answer is all, or what was missing."""
+    answer.raise_for_status()
+    rest = re.fullmatch(rf"bytes {begun}-(\d+)/(\d+)", answer.headers.get("Content-Range", ""))
+    if begun and rest and int(rest[1]) + 1 == int(rest[2]):
+        return int(rest[2])
+    length = answer.headers.get("Content-Length", "")
+    if answer.status_code != 200 or not length.isdecimal():
+        raise ValueError("gives no length, or another part than the missing one")
+    return int(length)
 
 
 def _require_content(path: Path) -> None:

@@ -226,7 +226,7 @@ def require_inside(folder: Path, name: str) -> None:
             f"takes weights from {name!r}, which leads out of the folder to {path}: they could "
             "change unseen. Copy the file into the folder",
         )
-    if not path.exists():
+    if not (path.is_file() or path.is_dir()):  # a pipe would be waited for without end
         raise refusal(folder, f"lacks {name}, which it names; download it again")
 
 

@@ -13,7 +13,13 @@ from biaslib.models.masked_words import candidate_log_prob
 from biaslib.models.pooling import Pooling
 from biaslib.models.reading import read_network
 from biaslib.models.text import HEADS, TextEncoder, read_pooled
-from biaslib.models.tokens import padded, require_known_words, with_mask, word_pieces
+from biaslib.models.tokens import (
+    model_inputs,
+    places_of_masks,
+    require_known_words,
+    with_mask,
+    word_pieces,
+)
 from biaslib.runtime.batches import (
     at,
     autocast,
@@ -141,14 +147,10 @@ class Bert(TextEncoder):
     @torch.inference_mode()
     def _log_probabilities(self, _, tokens: list[list[int]], pairs: np.ndarray) -> torch.Tensor:
         """Return the log-softmax over the vocabulary at pairs of a mask and a piece, (q,)."""
-        filled, real_places = padded(tokens, self.tokenizer.pad_token_id)
-        ids, real = (
-            torch.as_tensor(numbers).to(self.device, non_blocking=True)
-            for numbers in (filled, real_places.astype(np.int64))
-        )
+        inputs = model_inputs(tokens, self.tokenizer.pad_token_id, self.device)
         with autocast(self.device):
-            logits = self.masked_lm(input_ids=ids, attention_mask=real).logits
-        at_masks = at(logits, *np.nonzero(filled == self.tokenizer.mask_token_id))
+            logits = self.masked_lm(**inputs).logits
+        at_masks = at(logits, *places_of_masks(tokens, self.tokenizer.mask_token_id))
         return gather_log_probabilities(at_masks, pairs)
 
 

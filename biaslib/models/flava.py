@@ -66,7 +66,7 @@ class Flava(PixelModel):
     def __init__(self, network, tokenizer, processor, name, revision, device, missing=frozenset()):
         super().__init__(network, tokenizer, processor, name, revision, device)
         lost = {name.partition(".")[0] for name in missing}
-        lacking = {each for head, each in HEADS.items() if head in lost}
+        lacking = {capability for head, capability in HEADS.items() if head in lost}
         self.capabilities = self.capabilities - lacking | {ENCODE, UNIMODAL}
         self.scale = float(network.flava.logit_scale.detach().exp())
 

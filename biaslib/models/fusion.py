@@ -25,8 +25,9 @@ from biaslib.models.masked_words import candidate_log_prob
 from biaslib.models.tokens import (
     Tokens,
     listed,
-    padded,
+    model_inputs,
     places_of,
+    places_of_masks,
     require_embedded,
     require_fitting,
     require_known_words,
@@ -291,10 +292,8 @@ class FusionModel(ABC):
         def log_probabilities(
             batch: np.ndarray, filled: list[list[int]], pairs: np.ndarray, loaded: ImageBatch
         ) -> torch.Tensor:
-            places = np.nonzero(padded(filled, self.tokenizer.pad_token_id)[0] == mask)
-
             def at_masks(output: Output) -> torch.Tensor:
-                states = at(output.text, *places)
+                states = at(output.text, *places_of_masks(filled, mask))
                 return gather_log_probabilities(self.word_logits(states), pairs)
 
             return self._read(filled, loaded, images_of[batch], at_masks)
@@ -404,12 +403,7 @@ class FusionModel(ABC):
 
     def _inputs(self, ids: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
         """Return rows of tokens as the network takes them: input_ids and attention_mask."""
-        filled, real = padded(ids, self.tokenizer.pad_token_id)
-        inputs = {"input_ids": filled, "attention_mask": real.astype(np.int64)}
-        return {
-            name: torch.as_tensor(numbers).to(self.device, non_blocking=True)
-            for name, numbers in inputs.items()
-        }
+        return model_inputs(ids, self.tokenizer.pad_token_id, self.device)
 
     def _tokens(self, texts: Sequence[str]) -> list[Tokens]:
         texts = listed(texts)

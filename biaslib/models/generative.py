@@ -35,7 +35,7 @@ from biaslib.models.tokens import (
     require_known_words,
     token_limit,
 )
-from biaslib.pictures.images import loaded, pictures
+from biaslib.pictures.images import pictures
 from biaslib.runtime import progress, unknown_name
 from biaslib.runtime.batches import autocast, on_device, precision
 
@@ -408,11 +408,9 @@ class Generative:
     def _each(self, seen: Any, texts: Sequence, ask: Callable) -> list:
         """Ask for every picture with its texts, one after the other."""
         label = f"{self.name}: {len(texts):,} images"
-        rows = range(len(texts))
-        # A few at a time, in this process: photographs are large.
-        opened = [None] * len(rows) if seen is None else loaded(seen, np.asarray, rows, 0, chunk=8)
-        pairs = zip(opened, texts, strict=True)
-        pairs = progress(pairs, label, len(rows)) if len(rows) > 1 else pairs
+        # One at a time, in this process: photographs are large.
+        pairs = zip([None] * len(texts) if seen is None else seen, texts, strict=True)
+        pairs = progress(pairs, label, len(texts)) if len(texts) > 1 else pairs
         return [ask(picture, text) for picture, text in pairs]
 
     @torch.inference_mode()

@@ -11,8 +11,6 @@ from biaslib.models.tokens import require_fitting
 from biaslib.runtime import unknown_name
 from biaslib.runtime.batches import run_in_batches
 
-__all__ = ["AMONG", "PIECES", "candidate_log_prob"]
-
 PIECES = ("chain", "mean")
 AMONG = ("vocabulary", "candidates")
 

@@ -108,7 +108,7 @@ def _require_weights_for(settings: dict, folder: Path) -> None:
     """
     there = sum(path.stat().st_size for path in weight_files(folder, open_clip=True))
     for part in ("vision_cfg", "text_cfg"):
-        layers, width = (settings[part].get(each) for each in ("layers", "width"))
+        layers, width = (settings[part].get(setting) for setting in ("layers", "width"))
         if isinstance(layers, int) and isinstance(width, int) and 4 * layers * width**2 > there:
             raise CheckpointError(
                 f"{folder} has {there:,} bytes of weights, too few for the {layers} layers of "
@@ -207,8 +207,8 @@ def _require_known(settings: dict, name: str, where: str = "") -> None:
         if isinstance(value, dict) and key in PARTS | OPTIONS:
             _require_known(value, name, f"{where}{key}.")
         elif not all(
-            each is None or isinstance(each, int | float | str)
-            for each in (value if isinstance(value, list) else [value])
+            item is None or isinstance(item, int | float | str)
+            for item in (value if isinstance(value, list) else [value])
         ):
             raise CheckpointError(f"{name}: {where}{key} is {value!r}, which is of another type")
 

@@ -8,8 +8,6 @@ from biaslib.checkpoints.sentences import Dense, Modules
 from biaslib.checkpoints.weights import read_weights, require_same
 from biaslib.errors import CheckpointError
 
-__all__ = ["POOLED", "Pooling", "read_pooling"]
-
 
 def _mean(states: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     weights = real.unsqueeze(-1).float()

@@ -15,8 +15,6 @@ from biaslib.pictures.images import pictures
 from biaslib.pictures.regions import NothingFoundError, RegionFeatures, SharedRegions
 from biaslib.runtime import Store
 
-__all__ = ["FoundRegions", "RegionModel", "found_regions", "hidden_regions"]
-
 if TYPE_CHECKING:
     from biaslib.pictures.detector import Detector
 

@@ -258,7 +258,7 @@ class _ReleasedVilbert(_Released, Vilbert):
         if longest > most:
             raise ValueError(f"a text has {longest} tokens and the released code cuts at {most}")
         pad = self.tokenizer.pad_token_id
-        tokens = torch.tensor([[*row, *[pad] * (most - len(row))] for row in ids])
+        tokens = torch.tensor([list(row) + [pad] * (most - len(row)) for row in ids])
         tokens = tokens.to(self.device, non_blocking=True)
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
 

@@ -226,11 +226,6 @@ class TextEncoder:
         limit = token_limit(self.tokenizer, self.model.config)
         return limit if self.longest is None else min(limit, self.longest)
 
-    def token_counts(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the number of word pieces of each text, without the special tokens: (n,)."""
-        encoded = self.tokenizer(list(texts), add_special_tokens=False)
-        return np.array([len(ids) for ids in encoded["input_ids"]])
-
     @torch.inference_mode()
     def _hidden_states(self, texts):
         inputs = self.tokenizer(texts, padding=True, return_tensors="pt")

@@ -12,29 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from biaslib.errors import CheckpointError, InputError
 from biaslib.runtime import unknown_name
-
-__all__ = [
-    "LEVELS",
-    "MASK",
-    "TRIED",
-    "Tokens",
-    "around_mask",
-    "listed",
-    "padded",
-    "places_of",
-    "require_embedded",
-    "require_fitting",
-    "require_fitting_length",
-    "require_known_words",
-    "require_level",
-    "token_limit",
-    "tokenized",
-    "with_mask",
-    "word_pieces",
-]
 
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""
@@ -138,18 +119,41 @@ def tokenized(tokenizer, texts: Sequence[str]) -> list[Tokens]:
     return [rows[text] for text in texts]
 
 
-def padded(tokens: Sequence[Sequence[int]], padding: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of tokens as one array, (b, longest), and which of them are real.
+def model_inputs(
+    rows: Sequence[Sequence[int]], padding: int, device: str
+) -> dict[str, torch.Tensor]:
+    """Return rows of tokens as networks take them, on a device: input_ids and attention_mask.
 
     Examples
     --------
-    >>> padded([[5, 6], [7]], padding=0)[0].tolist()
-    [[5, 6], [7, 0]]
+    >>> inputs = model_inputs([[5, 6], [7]], padding=0, device="cpu")
+    >>> inputs["input_ids"].tolist(), inputs["attention_mask"].tolist()
+    ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
     """
-    real = np.arange(max(map(len, tokens))) < np.array([len(row) for row in tokens])[:, None]
-    filled = np.full(real.shape, padding, dtype=np.int64)
-    filled[real] = np.concatenate([np.asarray(row, dtype=np.int64) for row in tokens])
-    return filled, real
+    longest = max(map(len, rows))
+    filled = [list(row) + [padding] * (longest - len(row)) for row in rows]
+    real = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+    return {
+        name: torch.tensor(numbers).to(device, non_blocking=True)
+        for name, numbers in {"input_ids": filled, "attention_mask": real}.items()
+    }
+
+
+def places_of_masks(rows: Sequence[Sequence[int]], mask: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return row and place of each mask token, row by row and from left to right.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in places_of_masks([[5, 9, 9], [9]], mask=9)]
+    [[0, 0, 1], [1, 2, 0]]
+    """
+    places = [
+        (row, place)
+        for row, ids in enumerate(rows)
+        for place, number in enumerate(ids)
+        if number == mask
+    ]
+    return tuple(np.array(places).T)
 
 
 def require_level(level: str) -> None:

@@ -175,11 +175,11 @@ def patches(
         for h, w in sizes or [(tall, wide)] * n
     ]
     different = list(dict.fromkeys(covered))
-    places = torch.cat([_places(embeddings, *each, height, width) for each in different])
+    places = torch.cat([_places(embeddings, *part, height, width) for part in different])
     real = torch.zeros(len(different), height, width, dtype=torch.long)
-    for each, (rows, columns) in zip(real, different, strict=True):
-        each[:rows, :columns] = 1
-    index = torch.tensor([different.index(each) for each in covered])
+    for grid_of, (rows, columns) in zip(real, different, strict=True):
+        grid_of[:rows, :columns] = 1
+    index = torch.tensor([different.index(part) for part in covered])
     index = index.to(grid.device, non_blocking=True)
     shown = real.flatten(1).to(grid.device, non_blocking=True)[index]
     whole = embeddings.cls_token + embeddings.position_embeddings[:, :1]

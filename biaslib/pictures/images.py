@@ -27,7 +27,6 @@ __all__ = [
     "Pictures",
     "WithRegions",
     "check_images",
-    "loaded",
     "open_image",
     "opened",
     "pictures",
@@ -373,35 +372,6 @@ def reader_id(model: Any, images: Pictures) -> str:
     return f"{images.source}regions of {model.detector.revision}"
 
 
-def loaded(
-    pictures: Pictures,
-    prepare: Callable[[np.ndarray], Any],
-    rows: Sequence[int],
-    n_workers: int | None = None,
-    few: int = FEW,
-    chunk: int = CHUNK,
-) -> Iterator[Any]:
-    """Yield prepared pictures in the order of ``rows``, made by worker processes ahead of time.
-
-    Parameters
-    ----------
-    pictures, prepare, n_workers, few
-        As of :func:`prefetched`, with its errors.
-    rows
-        The numbers of the pictures wanted.
-    chunk
-        Pictures handed to a worker at a time.
-
-    Examples
-    --------
-    >>> two = pictures(np.zeros((2, 4, 6, 3), np.uint8))
-    >>> [each.shape for each in loaded(two, np.transpose, rows=[1, 0])]
-    [(3, 6, 4), (3, 6, 4)]
-    """
-    for batch in prefetched(pictures, prepare, _chunks(rows, chunk), list, n_workers, few):
-        yield from batch
-
-
 def prefetched(
     pictures: Pictures,
     prepare: Callable[[np.ndarray], Any],
@@ -517,8 +487,8 @@ def _workers(n_workers: int | None, n_pictures: int, few: int) -> int:
     return min(n_workers, cores)
 
 
-def _chunks(rows: Sequence[int], size: int = CHUNK) -> list[Sequence[int]]:
-    return [rows[at : at + size] for at in range(0, len(rows), size)]
+def _chunks(rows: Sequence[int]) -> list[Sequence[int]]:
+    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
 def _same(batch: Any) -> Any:

@@ -57,7 +57,7 @@ def missing(path: str | Path, ids: Sequence[str]) -> list[str]:
         If the file cannot be read.
     """
     known = _places(Path(path))
-    return [each for each in ids if _known_as(known, each) is None]
+    return [picture for picture in ids if _known_as(known, picture) is None]
 
 
 def damaged(path: str | Path, ids: Sequence[str], width: int = 2048) -> dict[str, str]:
@@ -111,14 +111,14 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
         the picture or is empty, or the file is damaged or has another format; the message names the
         file and the picture.
     """
-    path, ids = Path(path), [str(each) for each in ids]
+    path, ids = Path(path), [str(picture) for picture in ids]
     if not ids:
         raise ValueError("there are no ids: the list is empty")
     known = _places(path)
-    if lost := [each for each in ids if _known_as(known, each) is None]:
+    if lost := [picture for picture in ids if _known_as(known, picture) is None]:
         what = f"no regions of {len(lost)} of {len(ids)} pictures: {first_few(lost)}"
         raise FeatureFileError(f"{path} has {what}", path=path, word=lost[0])
-    places = [known[_known_as(known, each)] for each in ids]
+    places = [known[_known_as(known, picture)] for picture in ids]
     try:
         if path.suffix == OURS:
             return RegionFeatures(**_of_ours(path, [row for _, row in places], width))
@@ -149,19 +149,18 @@ def write(path: str | Path, regions: RegionFeatures, ids: Sequence[str]) -> None
     """
     from safetensors.numpy import save_file
 
-    ids = [str(each) for each in ids]
+    ids = [str(picture) for picture in ids]
     if len(ids) != len(regions) or len(set(ids)) != len(ids):
         raise ValueError(f"{len(regions)} pictures need as many ids, all different")
     arrays = {name: np.ascontiguousarray(column) for name, column in regions.arrays().items()}
     texts = {"ids": ids} | ({"class_names": regions.class_names} if regions.class_names else {})
-    save_file(arrays, path, metadata={name: json.dumps(each) for name, each in texts.items()})
+    save_file(arrays, path, metadata={name: json.dumps(value) for name, value in texts.items()})
 
 
 def _known_as(known: dict[str, Place], name: str) -> str | None:
     """Return under which id a picture is known: its name, or its name without the ending."""
-    return next(
-        (each for each in (name, name.removesuffix(Path(name).suffix)) if each in known), None
-    )
+    names = (name, name.removesuffix(Path(name).suffix))
+    return next((candidate for candidate in names if candidate in known), None)
 
 
 def _places(path: Path) -> dict[str, Place]:
@@ -214,7 +213,7 @@ def _listed(file: Any, name: str) -> tuple[str, ...] | None:
     texts = json.loads((file.metadata() or {}).get(name, "null"))
     if texts is None:
         return None
-    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"its {name} are no list of texts")
     return tuple(texts)
 
@@ -225,7 +224,7 @@ def _of_ours(path: Path, rows: list[int], width: int) -> dict:
 
     with naming(path, FeatureFileError), safe_open(path, "numpy") as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-        arrays = {name: np.stack([each[row] for row in rows]) for name, each in slices.items()}
+        arrays = {name: np.stack([part[row] for row in rows]) for name, part in slices.items()}
         names = _listed(file, "class_names")
     _require_width(arrays["features"], width)
     return {**arrays, "class_names": names}

@@ -190,18 +190,19 @@ def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
     >>> batch["pixel_values"][:, 0].tolist(), batch["sizes"].tolist()
     ([[[1, 1], [0, 0]], [[1, 0], [1, 0]]], [[1, 2], [2, 1]])
     """
-    batch = {name: [each[name] for each in resized] for name in resized[0]}
+    batch = {name: [picture[name] for picture in resized] for name in resized[0]}
     shapes = np.array([pixels.shape for pixels in batch[PIXELS]])
     if (shapes != shapes[0]).any():
         padded = np.zeros((len(shapes), *shapes.max(axis=0)), batch[PIXELS][0].dtype)
         for row, pixels in zip(padded, batch[PIXELS], strict=True):
             row[:, : pixels.shape[1], : pixels.shape[2]] = pixels
         batch |= {PIXELS: padded, SIZES: shapes[:, 1:]}
-    arrays = {name: np.ascontiguousarray(np.stack(each)) for name, each in batch.items()}
-    if get_worker_info() and not _has_room(sum(each.nbytes for each in arrays.values())):
+    arrays = {name: np.ascontiguousarray(np.stack(values)) for name, values in batch.items()}
+    if get_worker_info() and not _has_room(sum(values.nbytes for values in arrays.values())):
         return arrays
     return {
-        name: each if name == SIZES else torch.from_numpy(each) for name, each in arrays.items()
+        name: values if name == SIZES else torch.from_numpy(values)
+        for name, values in arrays.items()
     }
 
 

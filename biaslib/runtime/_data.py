@@ -1,30 +1,14 @@
 """Where data that cannot travel with the package lies."""
 
+import json
 import os
 from pathlib import Path
 
 from biaslib.runtime._errors import unknown_name
 
-SETS = {
-    "ross2021": (
-        "tests/grounded-tests/ and data/google-images/ of "
-        "https://github.com/candacelax/bias-in-vision-and-language; then, for the pictures: from "
-        "biaslib.datasets import ross2021; ross2021.fetch_images({folder!r}, 'google')"
-    ),
-    "srinivasan2021": "one folder an entity with pictures for each agent, as purse/woman/1.jpg",
-    "fairface": (
-        "the parquet files of HuggingFaceM4/FairFace that one line fetches: "
-        "biaslib.studies.study3_clip_audit.fetch()"
-    ),
-    "captions": (
-        "parquet files with a column of captions, such as the one of kakaobrain/coyo-700m that one "
-        "line fetches: biaslib.studies.study3_clip_audit.fetch()"
-    ),
-    "vlstereoset": (
-        "what two lines fetch: from biaslib.datasets import vlstereoset; "
-        "vlstereoset.fetch_images({folder!r})"
-    ),
-}
+SETS: dict[str, str] = json.loads(
+    (Path(__file__).parent / "data" / "sets.json").read_text(encoding="utf-8")
+)
 """What belongs in each folder, ``{folder}`` where it names it."""
 
 

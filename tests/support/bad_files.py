@@ -20,9 +20,8 @@ import pyarrow.parquet
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 
-from biaslib import datasets, stimuli
-from biaslib.datasets import captions, vlstereoset
-from biaslib.errors import InputError
+from biaslib import datasets
+from biaslib.datasets import vlstereoset
 from biaslib.pictures import images, region_files
 from biaslib.pictures.regions import RegionFeatures
 
@@ -173,16 +172,7 @@ def text_file(name: str, content: str) -> Callable[[Path], Path]:
     return write
 
 
-# Captions
-
-
-def write_captions(folder: Path) -> Path:
-    return as_parquet(folder / "part.parquet", TEXT=["her nurse", "his nurse", None, "a nurse"])
-
-
-def read_captions(path: Path) -> list:
-    found = captions.group_counts(path, ["nurse"], threads=1)
-    return [found.attrs["rows"], found.attrs["nulls"], *found.iloc[0, 1:].tolist()]
+# FairFace
 
 
 def as_parquet(path: Path, **columns: Any) -> Path:
@@ -204,25 +194,6 @@ def of_parquet(make: Callable[[pyarrow.Table], Any]) -> Callable[[Path], Any]:
 def no_utf8() -> pyarrow.Array:
     values = pyarrow.array([b"her nurse", b"his nurse \xff"])
     return pyarrow.Array.from_buffers(pyarrow.string(), 2, values.buffers())
-
-
-TWICE = ["TEXT", "TEXT"]
-CAPTION_DAMAGES: dict[str, Damage] = {
-    "no column of captions": (of_parquet(lambda t: t.rename_columns(["words"])), ERROR),
-    "captions twice": (
-        of_parquet(lambda t: pyarrow.Table.from_arrays([t["TEXT"], t["TEXT"]], names=TWICE)), ERROR,
-    ),
-    "a column more": (of_parquet(lambda t: t.append_column("more", [[1, 2, 3, 4]])), GOOD),
-    "large text": (of_parquet(lambda t: {"TEXT": t["TEXT"].cast("large_string")}), GOOD),
-    "numbers": (of_parquet(lambda t: {"TEXT": [1, 2, 3, 4]}), ERROR),
-    "bytes": (of_parquet(lambda t: {"TEXT": t["TEXT"].cast("binary")}), GOOD),
-    "nulls only": (of_parquet(lambda t: {"TEXT": pyarrow.nulls(4, "string")}), ERROR),
-    "no rows": (of_parquet(lambda t: t.slice(0, 0)), ERROR),
-    "no UTF-8": (of_parquet(lambda t: {"TEXT": no_utf8()}), ERROR),
-}  # fmt: skip
-
-
-# FairFace
 
 
 def as_jpeg(number: int) -> bytes:
@@ -337,35 +308,6 @@ GROUNDED_DAMAGES: dict[str, Damage] = {
 }
 
 
-# Lists of entities
-
-ENTITIES = (
-    "entity,frame,stereotype\n"
-    "kettle,The {agent} is holding a {entity}.,women\n"
-    "ladder,The {agent} is climbing a {entity}.,men\n"
-    "lamp,The {agent} is lighting a {entity}.,\n"
-)
-
-
-write_entities = text_file("mine.csv", ENTITIES)
-
-
-def read_entities(path: Path) -> list:
-    return stimuli.own_entities(path).to_numpy().tolist()
-
-
-LADDER = "ladder,The {agent} is climbing a {entity}.,men"
-ENTITIES_DAMAGES: dict[str, Damage] = of_table(
-    "entity,frame,stereotype", "frame", LADDER, "ladder", "men"
-) | {
-    "an entity twice": (swap("lamp,", "ladder,"), ERROR),
-    "no frame": (swap("The {agent} is climbing a {entity}.", ""), ERROR),
-    "a frame without a place": (swap("climbing a {entity}", "climbing"), ERROR),
-    "a frame with an open brace": (swap("climbing a", "climbing { a"), ERROR),
-    "an unknown stereotype": (swap(",men", ",people"), ERROR),
-}
-
-
 # Regions
 
 BOXES = {"a": [[0, 0, 64, 48], [16, 12, 32, 24]], "b": [[5, 5, 10, 10]]}
@@ -379,19 +321,6 @@ def arrays(name: str) -> dict[str, np.ndarray]:
 
 def of_regions(found: RegionFeatures) -> list:
     return [getattr(found, name).tolist() for name in ("features", "boxes", "real", "sizes")]
-
-
-def wrong_features(of: Callable[..., Callable[[Path], Any]]) -> dict[str, Damage]:
-    """Return features and boxes that no model can read, of any format."""
-    x, bbox = arrays("a")["x"], arrays("a")["bbox"]
-    return {
-        "features that are NaN": (of(x=x * np.nan), ERROR),
-        "boxes turned round": (of(bbox=bbox[:, [2, 3, 0, 1]]), ERROR),
-        "boxes outside": (of(bbox=bbox * 3), ERROR),
-        "a picture without width": (of(image_w=0), ERROR),
-        "fewer regions than said": (of(num_bbox=3), ERROR),
-        "features too narrow": (of(x=x[:, :7]), ERROR),
-    }
 
 
 def row_of(name: str, **changes: Any) -> str:
@@ -418,7 +347,12 @@ def tsv(**changes: Any) -> Callable[[Path], Any]:
     return lambda path: path.write_text(row_of("a", **changes) + row_of("b"))
 
 
-TSV_DAMAGES: dict[str, Damage] = wrong_features(tsv) | {
+X, BBOX = arrays("a")["x"], arrays("a")["bbox"]
+TSV_DAMAGES: dict[str, Damage] = {
+    "features that are NaN": (tsv(x=X * np.nan), ERROR),
+    "boxes turned round": (tsv(bbox=BBOX[:, [2, 3, 0, 1]]), ERROR),
+    "fewer regions than said": (tsv(num_bbox=3), ERROR),
+    "features too narrow": (tsv(x=X[:, :7]), ERROR),
     "a mark of UTF-8": (TEXT["a mark of UTF-8"][0], EITHER),
     "half cut": (cut(0.5), ERROR),
     "a picture twice": (edit(lambda content: content + row_of("a").encode()), ERROR),
@@ -427,7 +361,7 @@ TSV_DAMAGES: dict[str, Damage] = wrong_features(tsv) | {
     "a heading": (edit(lambda content: b"image_id\timage_h\timage_w\n" + content), EITHER),
     "no base64": (swap(as_text(arrays("b")["bbox"]), "%%%%"), ERROR),
     "a width that is NaN": (swap("\t64\t", "\tnan\t", 1), ERROR),
-    "numbers of another size": (tsv(x=arrays("a")["x"].astype(np.float64)), ERROR),
+    "numbers of another size": (tsv(x=X.astype(np.float64)), ERROR),
 }  # fmt: skip
 
 
@@ -444,35 +378,14 @@ def write_ours(folder: Path) -> Path:
     return path
 
 
-def ours(metadata: dict | None = None, **changes: Any) -> Callable[[Path], Any]:
-    """Return what writes our file with other arrays, or other ids."""
-
-    def spoil(path: Path) -> None:
-        ids = {"ids": '["a", "b"]'} if metadata is None else metadata
-        found = {
-            name: each for name, each in (load_file(path) | changes).items() if each is not None
-        }
-        save_file(found, path, ids)
-
-    return spoil
+def with_ids(ids: str) -> Callable[[Path], Any]:
+    return lambda path: save_file(load_file(path), path, {"ids": ids})
 
 
-def wrong_arrays() -> dict[str, Damage]:
-    """Return arrays that do not fit each other."""
-    good, of = whole(), ours
-    return {
-        "no boxes": (of(boxes=None), ERROR),
-        "features that are NaN": (of(features=good.features * np.nan), ERROR),
-        "features of two axes": (of(features=good.features[0].copy()), ERROR),
-        "boxes of another shape": (of(boxes=good.boxes[:, :1].copy()), ERROR),
-    }
-
-
-OURS_DAMAGES: dict[str, Damage] = wrong_arrays() | {
-    "no ids": (ours({"other": "x"}), ERROR),
-    "ids that are no JSON": (ours({"ids": "a, b"}), ERROR),
-    "too few ids": (ours({"ids": '["a"]'}), ERROR),
-    "an id twice": (ours({"ids": '["a", "a"]'}), ERROR),
+OURS_DAMAGES: dict[str, Damage] = {
+    "ids that are no JSON": (with_ids("a, b"), ERROR),
+    "too few ids": (with_ids('["a"]'), ERROR),
+    "an id twice": (with_ids('["a", "a"]'), ERROR),
 }
 
 
@@ -502,7 +415,6 @@ PICTURE_DAMAGES: dict[str, Damage] = {
 DATA, REGIONS = (datasets.DataError,), (region_files.FeatureFileError,)
 
 FORMATS: dict[str, Format] = {
-    "captions": Format(write_captions, read_captions, DATA, False, CAPTION_DAMAGES),
     "FairFace": Format(
         write_hub, lambda path: read_portraits(path.parents[1]), DATA, False, HUB_DAMAGES,
         ("train-0.parquet", "0.25/train-*.parquet", "train-0/"),
@@ -511,9 +423,6 @@ FORMATS: dict[str, Format] = {
         write_stereo, read_stereo, (*DATA, FileNotFoundError), True, STEREO_DAMAGES
     ),
     "grounded test": Format(write_grounded, read_grounded, DATA, True, GROUNDED_DAMAGES),
-    "own entities": Format(
-        write_entities, read_entities, (InputError, ValueError), True, ENTITIES_DAMAGES
-    ),
     "regions, tsv": Format(write_tsv, read_one_file, REGIONS, True, TSV_DAMAGES),
     "regions, safetensors": Format(write_ours, read_one_file, REGIONS, False, OURS_DAMAGES),
     **{

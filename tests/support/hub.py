@@ -51,8 +51,6 @@ class Hub:
         What it calls the commit of every repository, None included, or an empty string.
     requests
         Method, path and Range header of every request, in order.
-    tokens
-        Authorization headers that came with requests.
     elsewhere
         Requests for other hosts, of which it is the proxy: each is refused.
     """
@@ -67,7 +65,6 @@ class Hub:
         self.cut_after: list[int] = []
         """Bytes after which the connection is cut, for each of the next bodies."""
         self.requests: list[tuple[str, str, str]] = []
-        self.tokens: set[str] = set()
         self.elsewhere: list[str] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.address = f"http://127.0.0.1:{self.server.server_port}"
@@ -151,7 +148,6 @@ class _Handler(BaseHTTPRequestHandler):
             return self._refuse(403)
         path = unquote(urlsplit(self.path).path)
         self.hub.requests.append((self.command, path, self.headers.get("Range", "")))
-        self.hub.tokens.add(self.headers.get("Authorization", ""))
         if self.hub.refuse:
             return self._refuse(self.hub.refuse)
         parts = path.strip("/").split("/")

@@ -319,25 +319,16 @@ def _albef(name: str, masked_words: bool) -> Callable[[Path], None]:
     return builder
 
 
-DETECTOR = {
-    "model": {"pixel_mean": [102.9801, 115.9465, 122.7717], "pixel_std": [100.0, 100.0, 50.0]},
-    "input": {"format": "BGR", "min_size_test": 96, "max_size_test": 160},
-    "resnets": {"norm": "BN", "depth": 50, "num_groups": 1, "stem_out_channels": 8},
-    "anchor_generator": {"sizes": [[32, 64]], "aspect_ratios": [[0.5, 1.0, 2.0]], "offset": 0.0},
-    "proposal_generator": {"hidden_channels": 16, "min_size": 0},
-    "rpn": {"in_features": ["res4"], "nms_thresh": 0.7, "bbox_reg_weights": [1.0] * 4},
-    "roi_heads": {"in_features": ["res4"], "num_classes": len(CLASSES)},
-    "roi_box_head": {"cls_agnostic_bbox_reg": False, "attr": True, "num_attrs": len(ATTRIBUTES)},
-    "min_detections": 36,
-    "max_detections": 36,
-}
-DETECTOR["model"] |= {"max_pool": True}
-DETECTOR["resnets"] |= {"width_per_group": 4, "res2_out_channels": REGIONS // 8}
-DETECTOR["resnets"] |= {"stride_in_1x1": True, "out_features": ["res4"]}
-DETECTOR["rpn"] |= {"pre_nms_topk_test": 200, "post_nms_topk_test": 48}
-DETECTOR["roi_heads"] |= {"nms_thresh_test": [0.5, 0.6, 0.7]}
-DETECTOR["roi_box_head"] |= {"pooler_resolution": 4, "res5halve": False}
-DETECTOR["roi_box_head"] |= {"bbox_reg_weights": [10.0, 10.0, 5.0, 5.0]}
+DETECTOR = json.loads((Path(__file__).parents[1] / "golden/frcnn/config.json").read_text())
+DETECTOR["model"]["pixel_std"] = [100.0, 100.0, 50.0]
+DETECTOR["input"] |= {"min_size_test": 96, "max_size_test": 160}
+DETECTOR["resnets"] |= {"stem_out_channels": 8, "width_per_group": 4}
+DETECTOR["resnets"]["res2_out_channels"] = REGIONS // 8
+DETECTOR["proposal_generator"]["hidden_channels"] = 16
+DETECTOR["rpn"]["post_nms_topk_test"] = 48
+DETECTOR["roi_heads"]["nms_thresh_test"] = [0.5, 0.6, 0.7]
+DETECTOR["roi_box_head"]["pooler_resolution"] = 4
+DETECTOR |= {"min_detections": 36, "max_detections": 36}
 """Settings in the published layout: few narrow layers, and features of the published width."""
 
 

@@ -68,7 +68,7 @@ def clip(builder: Callable, n: int) -> Task:
 TASKS = {
     "ViT-H/14": clip(full_size_models.clip_h14, 512),
     "VisualBERT": Task(
-        "visualbert", full_size_models.visualbert, SMALL, "outputs", embedded, 1024, regions=True
+        "visualbert", full_size_models.visualbert, SMALL, "forward", embedded, 1024, regions=True
     ),
     "CLIP ViT-B/32": clip(full_size_models.clip, 2048),
 }
