@@ -240,6 +240,7 @@ def test_one_error_names_the_folder(changed):
     with pytest.raises(CheckpointError) as caught:
         models.load(folder, device="cpu")
     assert caught.value.path.is_relative_to(folder)
+    assert str(folder) in str(caught.value)
     assert word in (None, caught.value.word)
 
 

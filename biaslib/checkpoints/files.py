@@ -206,7 +206,7 @@ def _listed(index: Path) -> list[str]:
     """Return the files that an index of weights lists, in order."""
     of_weights = read_json(index).get("weight_map")
     names = of_weights.values() if isinstance(of_weights, dict) else []
-    if not names or not all(isinstance(name, str) for name in names):
+    if not names or not all(isinstance(name, str) and "\0" not in name for name in names):
         problem = f"lists no files of weights under weight_map of {index.name}; download it again"
         raise refusal(index.parent, problem)
     return sorted(set(names))

@@ -282,8 +282,9 @@ def loading(
         with reading(path):
             yield
     except CheckpointError as error:
-        error.path = error.path or Path(path)
-        raise
+        if error.path is not None:
+            raise
+        raise refusal(path, f"cannot be read: {error}", error.word) from error
     except OfflineModeIsEnabled as error:
         problem = f"asks for files of another repository ({error}), unchecked and unrecorded"
         raise refusal(path, f"{problem}: put them into that folder, and name them there") from error
