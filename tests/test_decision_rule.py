@@ -5,7 +5,7 @@ import pandas
 import pytest
 
 from biaslib import published, reproduction
-from companion import _decidable as decidable
+from companion import what_holds_up as decidable
 from companion.what_holds_up import decidable_table, reruns
 from tools import decision_rule as simulation
 

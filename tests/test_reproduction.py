@@ -13,7 +13,7 @@ from biaslib.reproduction._compare import _exchanged, compare_tables
 from biaslib.reproduction._headlines import HEADLINES, judged_headlines
 from biaslib.reproduction._printed import PAPERS, families, printed_tables
 from biaslib.reproduction._run_tables import tables_of_run
-from companion import _decidable as decidable
+from companion import what_holds_up as decidable
 
 TEXTS = Path(__file__).parents[2] / "shared" / "papers"
 IMAGINED = ("IDM", "RAM", "BIM")

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import yaml
 from classroom import classroom
 from nbclient import NotebookClient
-from teaching import inline, quiz
+from teaching import inline, is_newest, quiz
 
 from biaslib import inference, published, reproduction
 from biaslib.metrics import association, caption_selection, masked_lm
@@ -184,3 +185,14 @@ def test_what_is_done_by_hand_has_the_values_that_the_chapters_give():
     assert np.allclose([*scores, scores[0] - scores[1]], [0.693147, -0.693147, 1.386294])
     vlrs, vlbs = 100 * 5 / 6, 100 * 2 / 4  # picks 0, 1, 1, 0 of the four, then 0 and 2
     assert math.isclose(caption_selection.ivlas(vlrs, vlbs), 62.5)
+
+
+def test_materials_are_made_again_when_a_page_or_a_source_is_newer_or_they_are_gone(tmp_path):
+    page, index = tmp_path / "page.html", tmp_path / "index.html"
+    page.touch()
+    assert not is_newest(index, [page])
+    index.touch()
+    for changed, kept in ((-1, True), (0, False), (1, False)):
+        written = index.stat().st_mtime_ns + changed
+        os.utime(page, ns=(written, written))
+        assert is_newest(index, [page]) == kept

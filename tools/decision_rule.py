@@ -29,7 +29,7 @@ import numpy as np
 import pandas
 
 from biaslib.studies import study1_grounded as study
-from companion import _decidable as decidable
+from companion import what_holds_up as decidable
 from companion.what_holds_up import RERUNS, decidable_table
 
 HERE = Path(__file__).parent / "benchmarks"

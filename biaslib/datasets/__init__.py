@@ -5,7 +5,6 @@ its authors published, checks them, and says what it found.
 """
 
 from biaslib.datasets import ross2021, vlstereoset
-from biaslib.datasets._problems import DataError, require_sound
 from biaslib.datasets.captions import (
     GENDER_WORDS,
     PRONOUNS,
@@ -22,6 +21,7 @@ from biaslib.datasets.grounded_images import (
     user_test,
 )
 from biaslib.datasets.links import coverage, download_images, outcomes
+from biaslib.datasets.problems import DataError, require_sound
 
 __all__ = [
     "GENDER_WORDS",

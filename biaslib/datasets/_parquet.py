@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from biaslib.datasets._problems import DataError
+from biaslib.datasets.problems import DataError
 from biaslib.errors import brought_by
 from biaslib.runtime import naming
 

@@ -33,7 +33,7 @@ import pandas
 from scipy import stats
 
 from biaslib.datasets._parquet import parquet
-from biaslib.datasets._problems import DataError, require_table
+from biaslib.datasets.problems import DataError, require_table
 from biaslib.errors import InputError, brought_by
 from biaslib.metrics.inputs import made_by, one_of, refused, texts, whole_number, whole_numbers
 from biaslib.runtime import INVISIBLE

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas
 
 from biaslib.datasets._image_files import images_in, readable
-from biaslib.datasets._problems import problems, require_table
+from biaslib.datasets.problems import problems, require_table
 from biaslib.metrics.inputs import texts, whole_number
 
 __all__ = ["AGENTS", "balanced_images", "entity_balance", "entity_images"]

@@ -18,7 +18,7 @@ import numpy as np
 import pandas
 
 from biaslib.datasets._parquet import parquet
-from biaslib.datasets._problems import DataError, problems, require_sound, require_table
+from biaslib.datasets.problems import DataError, problems, require_sound, require_table
 from biaslib.metrics.inputs import texts
 from biaslib.pictures.images import ImageError, Pictures, opened, pictures
 from biaslib.runtime import unknown_name

@@ -17,7 +17,7 @@ import pandas
 
 from biaslib import stimuli
 from biaslib.datasets._image_files import images_in, readable
-from biaslib.datasets._problems import DataError, problems, require_table
+from biaslib.datasets.problems import DataError, problems, require_table
 from biaslib.metrics.inputs import made_by
 from biaslib.runtime import cleaned, naming, read_text, unknown_name
 

@@ -20,7 +20,7 @@ from typing import Any
 import pandas
 
 from biaslib.checkpoints.downloads import PAGES
-from biaslib.datasets._problems import DataError, require_table
+from biaslib.datasets.problems import DataError, require_table
 from biaslib.errors import brought_by
 from biaslib.metrics.inputs import flag, whole_number
 from biaslib.pictures.images import ImageError, open_image

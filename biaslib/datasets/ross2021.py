@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.datasets._problems import DataError, problems
 from biaslib.datasets.grounded_images import (
     SETS,
     TEST_TYPES,
@@ -29,6 +28,7 @@ from biaslib.datasets.grounded_images import (
     user_test,
 )
 from biaslib.datasets.links import download_images
+from biaslib.datasets.problems import DataError, problems
 from biaslib.runtime import data_folder, read_text, unknown_name
 
 __all__ = [

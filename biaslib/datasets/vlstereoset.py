@@ -17,9 +17,9 @@ import numpy as np
 import pandas
 
 from biaslib.checkpoints.downloads import retrieve
-from biaslib.datasets._problems import DataError, problems, require_sound, require_table
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
+from biaslib.datasets.problems import DataError, problems, require_sound, require_table
 from biaslib.metrics.inputs import whole_number
 from biaslib.runtime import cleaned, file_sha256, read_table
 

@@ -19,8 +19,8 @@ from scipy import sparse, stats
 
 from biaslib import datasets, inference, runtime, stimuli
 from biaslib.datasets import GroundedTest, ross2021
-from biaslib.datasets._problems import problems
 from biaslib.datasets.grounded_images import SETS
+from biaslib.datasets.problems import problems
 from biaslib.metrics.association import unit_rows
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models.stored import cached_outputs

@@ -18,7 +18,7 @@ import pandas
 from scipy import stats
 
 from biaslib import datasets, inference, models, runtime, stimuli
-from biaslib.datasets._problems import problems
+from biaslib.datasets.problems import problems
 from biaslib.errors import CheckpointError
 from biaslib.metrics import masked_lm
 from biaslib.models import stored

@@ -11,7 +11,7 @@ import pandas
 from biaslib import reproduction
 from biaslib.reproduction import ninety
 from biaslib.studies import study1_grounded as study
-from companion import _decidable as decidable
+from companion import what_holds_up as decidable
 from tools import decision_rule as simulation
 from tools.levels import row
 

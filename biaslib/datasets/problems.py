@@ -51,7 +51,7 @@ def require_sound(
     >>> require_sound(found, "C6", only_sound=True)
     >>> require_sound(found, "C6")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    biaslib.datasets._problems.DataError: C6 has 1 problem: image is missing (1, such as X: ...
+    biaslib.datasets.problems.DataError: C6 has 1 problem: image is missing (1, such as X: ...
     """
     made_by(found, "found", pandas.DataFrame, "a table of problems")
     errors = found[found["severity"] == "error"]
@@ -84,7 +84,7 @@ def require_table(
     --------
     >>> require_table(pandas.DataFrame({"gender": ["man", None]}), "manifest", ["gender"])
     Traceback (most recent call last):
-    biaslib.datasets._problems.DataError: row 1 of manifest has no 'gender'
+    biaslib.datasets.problems.DataError: row 1 of manifest has no 'gender'
     """
     made_by(values, name, pandas.DataFrame, "a table of pandas")
     for column in (*columns, *gaps):
