@@ -78,8 +78,8 @@ book: $(INSTALLED)
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "== Open _build/html/index.html, or: make serve"
 
-# One process more than cores; a file to one process: the site is built once, in the fixture of its
-# file.
+# One process more than cores; a file to one process: a notebook's cells share a kernel, the site is
+# built once.
 # Files keep their order, so that the tests that take minutes start first (tests/conftest.py);
 # make test PYTEST_ARGS=--order-seed=1 draws another order.
 test: $(TESTED) lint

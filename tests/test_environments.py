@@ -247,7 +247,7 @@ def here(names):
         (
             "test",
             ["requirements.txt", "requirements-test.txt"],
-            {*FIXED, "coverage", "ruff", "pytest", "hypothesis", "playwright"},
+            {*FIXED, "coverage", "nbval", "ruff", "pytest", "hypothesis", "playwright"},
         ),
     ],
 )
