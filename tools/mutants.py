@@ -238,7 +238,7 @@ def tried(mutant: Mutant, tree: Path, tests: Tests) -> dict:
     began, outcome, caught_by = time.monotonic(), "no test", ""
     if chosen:
         put(tree / mutant.file, mutant.content)
-        limit = 60 + 5 * sum(tests.seconds[test] for test in chosen)
+        limit = 300 + 5 * sum(tests.seconds[test] for test in chosen)
         outcome, caught_by = run_tests(tree, chosen, limit, "-x")
         put(tree / mutant.file, (ROOT / mutant.file).read_bytes())
     spent = round(time.monotonic() - began, 1)
