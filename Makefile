@@ -125,16 +125,17 @@ levels: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.levels
 
 # The tests of what the drawn layers compute; planted worlds, the site and the notebooks take hours.
-MEASURED := metrics inference datasets stud reproduction audit text analyses properties extremes parity \
+MEASURED := metrics inference datasets stud reproduction audit text analyses properties extremes parity stimuli published \
 	inputs mask networks models_own images region_files dual vilt visualbert vl_bert generative fusion \
-	batches detector checkpoints released adding folders
+	batches detector checkpoints released adding folders runtime stored report companion claim_cards exercise capstone \
+	what_is first_figures
 
 mutants: export COVERAGE_FILE := $(CURDIR)/build/mutants/coverage
 mutants: $(TESTED)
 	@echo "== Which test executes which line, then one change at a time: an hour and a half"
 	rm -rf build/mutants && mkdir -p build/mutants
-	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run --source=biaslib -m pytest -q -p tools.mutants \
-		biaslib $(wildcard $(MEASURED:%=tests/test_%*.py))
+	OMP_NUM_THREADS=1 $(BIN)/python -m coverage run --source=biaslib,companion -m pytest -q -p tools.mutants \
+		biaslib companion $(wildcard $(MEASURED:%=tests/test_%*.py))
 	$(BIN)/python -m tools.mutants
 
 attack: $(TESTED)

@@ -1,9 +1,9 @@
-"""Mutation score of biaslib by layer: does a test fail when one expression is wrong?
+"""Mutation score of biaslib and companion by layer: does a test fail when one expression is wrong?
 
 Two steps: which test executes which line, with this module as a plugin of pytest, then one change
 of an expression after the other in a copy of the tree, each against tests that execute it:
 
-    coverage run --source=biaslib -m pytest -p tools.mutants tests/test_metrics_association.py ...
+    coverage run --source=biaslib,companion -m pytest -p tools.mutants tests/test_metrics_association.py ...
     python -m tools.mutants --number 25
 
 ``coverage run --append`` adds further tests. A shorter run is the beginning of a longer one.
@@ -35,8 +35,10 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "tools" / "benchmarks" / "results" / "mutants.csv"
 DATABASE = Path(os.environ.get("COVERAGE_FILE", ROOT / ".coverage"))
 TIMES = DATABASE.with_name(f"{DATABASE.name}.json")
-LAYERS = ("metrics", "inference", "datasets", "models", "studies", "audit", "reproduction")
-SEED = 20261126
+PACKAGES = ("biaslib", "companion")
+LAYERS = ("metrics", "inference", "stimuli", "published", "runtime", "models", "datasets", "studies")
+LAYERS += ("reproduction", "display", "audit", "companion")
+SEED = 20261128
 MOST_TESTS, MOST_SECONDS = 30, 60.0
 COMPARED = "Lt LtE GtE,LtE Lt Gt,Gt GtE LtE,GtE Gt Lt,Eq NotEq,NotEq Eq,In NotIn,NotIn In"
 COMPUTED = "Add Sub,Sub Add,Mult Div,Div Mult,FloorDiv Mult,Mod FloorDiv,Pow Mult"
@@ -135,7 +137,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             start = starts[old.lineno - 1] + old.col_offset
             end = starts[old.end_lineno - 1] + old.end_col_offset
             line, change = lines[old.lineno - 1].decode().strip(), f"{ast.unparse(old)} -> {new}"
-            told = (file.split("/")[1], file, function, line, kind, change)
+            told = (layer_of(file), file, function, line, kind, change)
             seen[told] += 1
             lines_to_here = range(statement.start, max(statement.stop, old.end_lineno + 1))
             changed = content[:start] + new.encode() + content[end:]
@@ -144,6 +146,12 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
             yield from walk(child, function, argument, statement, body)
 
     yield from walk(ast.parse(content))
+
+
+def layer_of(file: str) -> str:
+    """Return the folder of biaslib in which a file lies; all of companion is one layer."""
+    package, folder = file.split("/")[:2]
+    return package if package == "companion" else folder
 
 
 def drawn(mutants: list[Mutant], number: int) -> list[Mutant]:
@@ -175,7 +183,7 @@ class Tests:
         self.data.read()
         self.seconds = json.loads(TIMES.read_text(encoding="utf-8"))
         files = self.data.measured_files()
-        self.files = {"biaslib" + path.rpartition("/biaslib")[2]: path for path in files}
+        self.files = {Path(path).relative_to(ROOT).as_posix(): path for path in files}
 
     def on(self, file: str, lines: range) -> list[str]:
         """Return tests of lines: the quickest case of each test function, then second cases."""
@@ -231,7 +239,7 @@ def tried(mutant: Mutant, tree: Path, tests: Tests) -> dict:
     began, outcome, caught_by = time.monotonic(), "no test", ""
     if chosen:
         put(tree / mutant.file, mutant.content)
-        limit = 60 + 5 * sum(tests.seconds[test] for test in chosen)
+        limit = 300 + 5 * sum(tests.seconds[test] for test in chosen)
         outcome, caught_by = run_tests(tree, chosen, limit, "-x")
         put(tree / mutant.file, (ROOT / mutant.file).read_bytes())
     spent = round(time.monotonic() - began, 1)
@@ -297,7 +305,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path, default=RESULTS, help="where the results go")
     parser.add_argument("--list", action="store_true", help="print the mutants, and run none")
     options = parser.parse_args()
-    paths = sorted((ROOT / "biaslib").rglob("*.py"))
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     every = [mutant for path in paths for mutant in mutants_of(path)]
     every = [m for m in every if not re.search(options.left_out, f"{m.file}::{m.function}")]
     if options.again:
