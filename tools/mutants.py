@@ -36,8 +36,22 @@ RESULTS = ROOT / "tools" / "benchmarks" / "results" / "mutants.csv"
 DATABASE = Path(os.environ.get("COVERAGE_FILE", ROOT / ".coverage"))
 TIMES = DATABASE.with_name(f"{DATABASE.name}.json")
 PACKAGES = ("biaslib", "companion")
-LAYERS = ("metrics", "inference", "stimuli", "published", "runtime", "models", "datasets", "studies")
-LAYERS += ("reproduction", "display", "audit", "companion")
+LAYERS = (
+    "metrics",
+    "inference",
+    "stimuli",
+    "published",
+    "runtime",
+    "checkpoints",
+    "pictures",
+    "models",
+    "datasets",
+    "studies",
+    "reproduction",
+    "display",
+    "audit",
+    "companion",
+)
 SEED = 20261128
 MOST_TESTS, MOST_SECONDS = 30, 60.0
 COMPARED = "Lt LtE GtE,LtE Lt Gt,Gt GtE LtE,GtE Gt Lt,Eq NotEq,NotEq Eq,In NotIn,NotIn In"
