@@ -3,7 +3,7 @@
 Two steps: which test executes which line, with this module as a plugin of pytest, then one change
 of an expression after the other in a copy of the tree, each against tests that execute it:
 
-    coverage run --source=biaslib,companion -m pytest -p tools.mutants tests/test_metrics_association.py ...
+    coverage run --source=biaslib,companion -m pytest -p tools.mutants tests/test_stimuli.py ...
     python -m tools.mutants --number 25
 
 ``coverage run --append`` adds further tests. A shorter run is the beginning of a longer one.
