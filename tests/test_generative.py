@@ -176,6 +176,22 @@ def test_answers_of_other_scores_and_prompts_are_stored_apart(folders):
         model.scored_by("likelihood")
 
 
+@pytest.mark.parametrize(
+    ("texts", "error"),
+    [
+        (["a man", "a woman"], TypeError),
+        ([["a man"]], ValueError),
+        ([["a man"], ["a man", "a woman"]], ValueError),
+        ([["a man"], [" "]], ValueError),
+        ([["a man"], ["a man " * 600]], ValueError),
+    ],
+)
+def test_rows_of_captions_fit_the_images(folders, texts, error):
+    model = models.load(str(folders["llava"]), device="cpu")
+    with pytest.raises(error):
+        model.log_likelihood(pictures(), texts)
+
+
 def test_a_caption_that_spells_a_special_token_is_text(folders):
     model = models.load(str(folders["llava"]), device="cpu")
     found = model.log_likelihood(pictures(1), [["a <image> man", "a </s> man"]])

@@ -9,6 +9,7 @@ from scipy import stats
 from support import typed
 
 from biaslib import inference, models, runtime
+from biaslib.display import p_text, signed
 from biaslib.metrics.association import cosines
 from biaslib.studies import study1_grounded as study
 from companion import planted_study1_grounded as verdicts
@@ -245,3 +246,23 @@ def test_what_bounds_of_p_leave_undecided_has_a_star_in_brackets_and_a_count_fro
     counts = plots.stricter_counts(rows).iloc[0]
     # Holm takes the least p 12 times: .036 by the upper bounds of C6, .024 by all lower ones.
     assert counts.tolist() == ["Experiment 1", 12, 0, "6 to 12", "6 to 12"]
+
+
+def test_the_panel_shows_the_scores_and_their_computed_null(tmp_path):
+    model = models.load("visualbert", profile="planted", dose=3, seed=0)
+    every = planted.planted_stimuli(["C11", "ABW"], ["word"], n_per_word=2)
+    store = runtime.Store(tmp_path)
+    table = study.run(model, every, store=store, n_bootstrap=0, labels={"profile": "planted"})
+    panel = plots.panel({"visualbert": study.embed(model, every, store=store)}, table)
+    for row in table.itertuples():
+        chosen = row.test, "tiny-VisualBERT", "word", f"Experiment {row.experiment}"
+        clouds, shown = panel.drawings(*chosen)
+        assert f"d = {signed(row.value)}; difference {signed(row.numerator, 3)};" in clouds.sentence
+        papers = f"{p_text(row.p_value_paper)} by the paper's own" in clouds.sentence
+        assert papers == (row.experiment < 3)
+        histogram, rule = shown.marks
+        edges, shares = np.array(histogram["x"]), np.array(histogram["y"])
+        assert shares.sum() == pytest.approx(1, abs=0.01)
+        below, above = shares[edges[:-1] > rule["x"][0]].sum(), shares[edges[1:] > rule["x"][0]]
+        assert below - 0.01 <= row.p_value <= above.sum() + 0.01
+        assert rule["x"] == [pytest.approx(row.numerator)]

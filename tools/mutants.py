@@ -3,7 +3,7 @@
 Two steps: which test executes which line, with this module as a plugin of pytest, then one change
 of an expression after the other in a copy of the tree, each against tests that execute it:
 
-    coverage run --source=biaslib,companion -m pytest -p tools.mutants tests/test_metrics_association.py ...
+    coverage run --source=biaslib,companion -m pytest -p tools.mutants tests/test_stimuli.py ...
     python -m tools.mutants --number 25
 
 ``coverage run --append`` adds further tests. A shorter run is the beginning of a longer one.
@@ -36,8 +36,22 @@ RESULTS = ROOT / "tools" / "benchmarks" / "results" / "mutants.csv"
 DATABASE = Path(os.environ.get("COVERAGE_FILE", ROOT / ".coverage"))
 TIMES = DATABASE.with_name(f"{DATABASE.name}.json")
 PACKAGES = ("biaslib", "companion")
-LAYERS = ("metrics", "inference", "stimuli", "published", "runtime", "models", "datasets", "studies")
-LAYERS += ("reproduction", "display", "audit", "companion")
+LAYERS = (
+    "metrics",
+    "inference",
+    "stimuli",
+    "published",
+    "runtime",
+    "checkpoints",
+    "pictures",
+    "models",
+    "datasets",
+    "studies",
+    "reproduction",
+    "display",
+    "audit",
+    "companion",
+)
 SEED = 20261128
 MOST_TESTS, MOST_SECONDS = 30, 60.0
 COMPARED = "Lt LtE GtE,LtE Lt Gt,Gt GtE LtE,GtE Gt Lt,Eq NotEq,NotEq Eq,In NotIn,NotIn In"
