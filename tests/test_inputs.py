@@ -16,7 +16,7 @@ import numpy as np
 import pandas
 import pytest
 
-from biaslib import datasets, inference, stimuli
+from biaslib import datasets, inference, published, stimuli
 from biaslib.datasets import DataError, fairface, ross2021, vlstereoset
 from biaslib.errors import InputError
 from biaslib.metrics import association, caption_association, caption_selection, inputs, masked_lm
@@ -521,6 +521,8 @@ NAMES = [
     (datasets.read_fairface, ("folder", "val")),
     (datasets.read_fairface, ("folder", "train", "0.5")),
     (ross2021.links, ("folder", "flickr")),
+    (published.stated, ("nobody2021",)),
+    (published.errata, ("nobody2021",)),
 ]
 
 

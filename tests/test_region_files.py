@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from biaslib.pictures import region_files
+from biaslib.pictures.images import pictures
 from biaslib.pictures.region_files import FeatureFileError
 from biaslib.pictures.regions import RegionFeatures
+from biaslib.studies import _regions
 
 BOXES = {
     "a": np.array([[0, 0, 64, 48], [16, 12, 32, 24]], np.float32),
@@ -159,3 +161,12 @@ WHOLE = {
 def test_regions_that_do_not_go_together_are_refused(part, value):
     with pytest.raises(ValueError, match=r"picture|shape"):
         RegionFeatures(**WHOLE | {part: value})
+
+
+def test_a_list_of_classes_beside_the_file_says_which_regions_show_a_person(table):
+    (table.parent / "objects_vocab.txt").write_text("a\nb\nc\nd\ne\nman\nhat\n")
+    shown = pictures([np.zeros((8, 8, 3), np.uint8)] * 2)
+    found = _regions.with_regions(shown, table, "ab", width=8).regions()
+    assert found.class_names[5:] == ("man", "hat")
+    assert found.persons.tolist() == [[True, False], [True, False]]
+    assert found.features[0].tolist() == FEATURES["a"].tolist()
