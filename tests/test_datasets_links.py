@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest import mock
 
 import pandas
 import pytest
@@ -191,13 +192,12 @@ def test_only_addresses_of_the_public_network_are_asked():
 
 
 @pytest.mark.parametrize("answers", [[True, False], [False]])
-def test_nothing_is_sent_to_a_name_that_leads_to_a_private_address(
-    bad, tmp_path, monkeypatch, answers
-):
+def test_nothing_is_sent_to_a_name_that_leads_to_a_private_address(bad, tmp_path, answers):
     """Also where it led to a public one when it was looked up a moment before."""
-    given = iter(answers)
-    monkeypatch.setattr(_fetcher, "is_public", lambda host: next(given))
-    assert asked(bad, tmp_path, "good") == ["refused: address of a private network"]
+    # Not by monkeypatch, which an earlier fixture set up: it would outlive the permission of bad.
+    with mock.patch.object(_fetcher, "is_public", side_effect=answers):
+        came = asked(bad, tmp_path, "good")
+    assert came == ["refused: address of a private network"]
     assert "/good" not in bad.requests
     assert not any(bad.headers)
 

@@ -197,7 +197,8 @@ def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
     found = json.loads(answer.stdout)
     assert found["kills"] == 8
     assert found["finished_rows_lost"] == 0
-    assert 0 < found["rows_computed_twice"] <= 8 * found["rows_a_step"]
+    # None where every kill came between two steps.
+    assert found["rows_computed_twice"] <= 8 * found["rows_a_step"]
     assert found["most_rows_twice_after_a_kill"] <= found["rows_a_step"]
     same, of = found["same_rows_at_the_end"].split(" of ")
     assert same == of
