@@ -157,3 +157,12 @@ def test_ticks_are_round():
     assert list(round_ticks((0, 1))) == [0, 0.2, 0.4, 0.6, 0.8, 1]
     assert list(round_ticks((-0.37, 0.21))) == pytest.approx([-0.2, 0, 0.2])
     assert list(round_ticks((0, 950)).values()) == ["0", "200", "400", "600", "800"]
+
+
+def test_a_table_rounds_numbers_and_lets_none_that_is_small_look_like_nothing():
+    numbers = [1234567.0, 0.126, -0.126, 0.005, 0.0049, -0.00012, 0.0, 12]
+    frame = pandas.DataFrame({"number": pandas.Series(numbers, dtype=object)})
+    soup = BeautifulSoup(display.table(frame, "Numbers")._repr_html_(), "html.parser")
+    shown = [cell.text for cell in soup.select("td")]
+    wanted = ["1,234,567.00", "0.13", "−0.13", "0.01", "4.9e−03", "−1.2e−04", "0.00", "12"]
+    assert shown == wanted
