@@ -157,8 +157,9 @@ def _all_normalised(texts: Any) -> Any:
 def caption_files(corpus: str | Path) -> list[Path]:
     """Return the parquet files of a corpus: the file itself, or those of a folder and below.
 
-    Links to folders are followed; a file to which several links lead counts once. What lies below a name that begins with _ or a
-    dot is left out: Spark and editors put unfinished files and copies there.
+    Links to folders are followed; a file to which several links lead counts once. What lies below a
+    name that begins with _ or a dot is left out: Spark and editors put unfinished files and copies
+    there.
 
     Raises
     ------
@@ -421,7 +422,9 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
                     word=column,
                 )
             yield connection, source, quoted
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError) as error:
+        if re.search("KeyboardInterrupt|Query interrupted", str(error)):
+            raise KeyboardInterrupt from error
         raise DataError(
             f"DuckDB cannot count the captions of {files[0]}, one of {len(files)} files: {error}. "
             f"If it lacks memory, give more than {memory!r} or fewer threads",

@@ -34,11 +34,12 @@ APOSTROPHES = "\u02b9\u02bb\u02bc\u02bd\u02c8\ua78b\ua78c"
 :meta hide-value:
 """
 
-NOTHING = frozenset(
-    "na nan nat nil none null missing unknown undefined unspecified undisclosed unlabeled "
-    "unlabelled notapplicable notavailable notgiven notknown notlabeled notlabelled notprovided "
-    "notrecorded notreported notspecified notstated noanswer nodata nolabel novalue".split()
-)
+NOTHING = frozenset([
+    "na", "nan", "nat", "nil", "none", "null", "missing", "unknown", "undefined", "unspecified",
+    "undisclosed", "unlabeled", "unlabelled", "notapplicable", "notavailable", "notgiven",
+    "notknown", "notprovided", "notrecorded", "notreported", "notspecified", "notstated",
+    "noanswer", "nodata", "nolabel", "novalue",
+])  # fmt: skip
 """What people write for a missing value, its letters alone. It can be meant as a group."""
 
 ERROR = re.compile(r"#\w.*[!?]|\\N")
@@ -97,7 +98,7 @@ def says_nothing(label: str) -> bool:
 
     Examples
     --------
-    >>> [label for label in ("?", "n.a.", "Not available", "♀", "-1", "other") if says_nothing(label)]
+    >>> list(filter(says_nothing, ["?", "n.a.", "Not available", "♀", "-1", "other"]))
     ['?', 'n.a.', 'Not available']
     """
     looks = unicodedata.normalize("NFKC", label).translate(LOOKS).casefold()
