@@ -6,6 +6,7 @@ as HTML.
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from biaslib.audit import _tables as tables
 from biaslib.audit._run import LEVEL, Audit
 
 __all__ = ["files", "report", "require_writable", "save"]
+
+FORMULA = re.compile(r"[=＝@＠\t\r]|[+＋\-－](?![\d.]*$)")
+"""How a formula begins; labels such as -1 are none."""
 
 TEMPLATE = Path(__file__).parent / "data" / "report.html"
 
@@ -95,17 +99,24 @@ def files(
     Parameters are as of :func:`report`.
     """
     texts = {
-        "scores.csv": result.scores.to_csv(index=False),
+        "scores.csv": _csv(result.scores),
         "provenance.json": json.dumps(result.provenance, indent=1) + "\n",
         "report.html": report(result, compared, other),
     }
     if compared is not None and other is not None:
         texts |= {
-            "comparison.csv": compared.to_csv(index=False),
-            "scores-second.csv": other.scores.to_csv(index=False),
+            "comparison.csv": _csv(compared),
+            "scores-second.csv": _csv(other.scores),
             "provenance-second.json": json.dumps(other.provenance, indent=1) + "\n",
         }
     return texts
+
+
+def _csv(table: pandas.DataFrame) -> str:
+    """Return a table as CSV, with an apostrophe before what a spreadsheet would run."""
+    return table.map(
+        lambda cell: f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
+    ).to_csv(index=False)
 
 
 def save(
