@@ -13,7 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -173,20 +173,21 @@ def read_folder(folder: str | Path) -> OwnFolder:
 
 def _notes(people: pandas.DataFrame) -> list[str]:
     """Return which labels look alike, and which may stand for a missing one."""
-    notes, labelled = [], people.drop(columns=["file", "caption"], errors="ignore")
-    of_columns = {f"the column {name}": labelled[name].unique() for name in labelled}
-    for where, names in ({"the first line": list(labelled)} | of_columns).items():
-        if alike := [" and ".join(map(repr, each)) for each in runtime.look_alikes(names)]:
-            notes.append(
-                f"{where} has names that look alike and are counted apart: "
-                f"{runtime.first_few(alike)}. If they are one, write them alike"
-            )
-        if unsaid := [repr(name) for name in names if runtime.says_nothing(name)]:
-            notes.append(
-                f"{where} has names that may stand for a missing label, and are counted: "
-                f"{runtime.first_few(unsaid)}. If they do, leave these pictures out"
-            )
-    return notes
+    labelled, found = people.drop(columns=["file", "caption"], errors="ignore"), []
+    named = {"the first line": labelled.columns}
+    named |= {f"the column {name}": labelled[name].unique() for name in labelled}
+    for where, names in named.items():
+        alike = [" and ".join(map(repr, each)) for each in runtime.look_alikes(names)]
+        unsaid = [repr(name) for name in names if runtime.says_nothing(name)]
+        found.append((where, "look alike", alike, "apart", "one, write them alike"))
+        what = "may stand for a missing label"
+        found.append((where, what, unsaid, "as groups", "missing, leave these pictures out"))
+    return [
+        f"{where} has names that {what} and are counted {how}: {runtime.first_few(names)}. "
+        f"If they are {advice}"
+        for where, what, names, how, advice in found
+        if names
+    ]
 
 
 def _refuse(
@@ -248,22 +249,18 @@ def _paths(files: pandas.Series, table: Path) -> pandas.Series:
     Refuse rows whose picture is not one file below the folder, and pictures without a row.
     """
     folder, alike = table.parent, {}
-    below = [path.relative_to(folder).as_posix() for path in runtime.files_below(folder, DataError)]
+    below = [path.relative_to(folder).as_posix() for path in runtime.files_below(folder)]
     for name in below:
         alike.setdefault(_spelt(name, folder), []).append(name)
     written = {name: [name] for name in below}
     meant = [written.get(name) or alike.get(_spelt(name, folder), []) for name in files]
     paths = pandas.Series([names[0] if len(names) == 1 else None for names in meant], files.index)
     checks = {
-        f"is not below {folder}: write the path below it": [
-            not names and _spelt(name, folder).startswith("../")
-            for name, names in zip(files, meant, strict=True)
-        ],
-        "is not there: correct the column file, or leave the row out": paths.isna(),
+        f"is no file below {folder}: correct the column file, or leave the row out": paths.isna(),
         "is there twice: keep one row a picture": paths.duplicated(),
     }
     for problem, wrong in checks.items():
-        if any(wrong):
+        if wrong.any():
             cells = files[wrong]
             _refuse(f"{_some(cells, 'file')} of {LABELS} {problem}", table, cells)
     left = [
@@ -280,8 +277,6 @@ def _paths(files: pandas.Series, table: Path) -> pandas.Series:
 def _spelt(name: str, folder: Path) -> str:
     """Return a path relative to a folder, one for all the ways in which people write it."""
     slashes = unquote(name).replace("\\", "/")
-    if PureWindowsPath(slashes).drive:
-        return f"../{slashes}"
     path = os.path.relpath(folder / slashes, folder)
     if path.startswith("../"):
         path = os.path.relpath((folder / slashes).resolve(), folder.resolve())

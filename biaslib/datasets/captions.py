@@ -25,6 +25,7 @@ DuckDB counts on one machine (``biaslib[captions]``), in memory that does not gr
 """
 
 import contextlib
+import functools
 import re
 import tempfile
 import unicodedata
@@ -39,7 +40,7 @@ from biaslib.datasets._parquet import parquet
 from biaslib.datasets.problems import DataError, require_table
 from biaslib.errors import InputError, brought_by
 from biaslib.metrics.inputs import made_by, one_of, refused, texts, whole_number, whole_numbers
-from biaslib.runtime import APOSTROPHES, INVISIBLE, files_below
+from biaslib.runtime import INVISIBLE, files_below
 
 __all__ = [
     "GENDER_WORDS",
@@ -118,20 +119,16 @@ had the word before. Nothing is sorted, and the state is one row an entry: memor
 the corpus."""
 
 
-class _Folded(dict[int, str]):
-    """What each character is, as words are looked for: letters in lower case, or a blank."""
-
-    def __missing__(self, code: int) -> str:
-        plain, kind = unicodedata.normalize("NFKC", chr(code)), unicodedata.category(chr(code))
-        if kind[0] not in "LMN" and (kind != "So" or len(plain) > 1):  # a letter in a circle is one
-            plain = " "
-        lower = plain.replace("İ", "i").lower().replace("ς", "σ")
-        kept = (unicodedata.category(c)[0] in "LMN" and c not in APOSTROPHES for c in lower)
-        self[code] = "".join(c if keep else " " for c, keep in zip(lower, kept, strict=True))
-        return self[code]
-
-
-FOLDED = _Folded()
+@functools.cache
+def _folded(letter: str) -> str:
+    """Return a character as words are looked for: letters in lower case, else a blank."""
+    plain, kind = unicodedata.normalize("NFKC", letter), unicodedata.category(letter)
+    if kind[0] not in "LMN" and (kind != "So" or len(plain) > 1):  # a letter in a circle is one
+        return " "
+    # From U+02B9 to U+02FF stand apostrophes and accents that Unicode counts as letters.
+    lower = plain.replace("İ", "i").lower().replace("ς", "σ")
+    kept = (unicodedata.category(c)[0] in "LMN" and not "\u02b9" <= c <= "\u02ff" for c in lower)
+    return "".join(c if keep else " " for c, keep in zip(lower, kept, strict=True))
 
 
 def normalised(text: str) -> str:
@@ -143,7 +140,7 @@ def normalised(text: str) -> str:
     'the nurse s low income flat'
     """
     seen = re.sub(JOINERS, r"\1", re.sub(f"[{UNSEEN}]", "", text))
-    folded = unicodedata.normalize("NFC", seen).translate(FOLDED)
+    folded = "".join(map(_folded, unicodedata.normalize("NFC", seen)))
     return " ".join(unicodedata.normalize("NFC", folded).split())
 
 
@@ -171,7 +168,7 @@ def caption_files(corpus: str | Path) -> list[Path]:
         return [corpus]
     if not corpus.exists():
         raise DataError(f"{corpus} is not there; check the path", path=corpus)
-    below = [path for path in files_below(corpus, DataError) if path.suffix.lower() == ".parquet"]
+    below = [path for path in files_below(corpus) if path.suffix.lower() == ".parquet"]
     kept = [
         path
         for path in below
@@ -200,8 +197,8 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
     Raises
     ------
     DataError
-        If a file is no parquet, lacks the column, has another that differs from it by case alone,
-        or has something else than text in it; the message names the file and its columns.
+        If a file is no parquet, lacks the column, has columns that differ by case alone, or has
+        something else than text in it; the message names the file and its columns.
     """
     for path in files:
         with parquet(path) as file:
@@ -214,14 +211,6 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
                 "name of the captions' column",
                 path=path,
                 word=column,
-            )
-        alike = [each for each in schema.names if each.lower() == name.lower()]
-        if len(alike) > 1:
-            raise DataError(
-                f"{path} has the columns {' and '.join(map(repr, alike))}, which DuckDB takes for "
-                "one: rename those that hold no captions",
-                path=path,
-                word=name,
             )
         kind = schema.field(name).type
         text = kind.value_type if str(kind).startswith("dictionary") else kind

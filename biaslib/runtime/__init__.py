@@ -36,17 +36,9 @@ from biaslib.runtime._stamp import (
     used,
 )
 from biaslib.runtime._store import Store
-from biaslib.runtime._text import (
-    APOSTROPHES,
-    INVISIBLE,
-    MISSING,
-    cleaned,
-    look_alikes,
-    says_nothing,
-)
+from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes, says_nothing
 
 __all__ = [
-    "APOSTROPHES",
     "INVISIBLE",
     "MISSING",
     "PROFILES",

@@ -74,33 +74,20 @@ def naming(path: str | os.PathLike, error: type[InputError]) -> Iterator[None]:
         ) from cause
 
 
-def files_below(
-    folder: str | os.PathLike, error: type[InputError], above: frozenset[str] = frozenset()
-) -> list[Path]:
+def files_below(folder: str | os.PathLike, above: tuple[str, ...] = ()) -> list[Path]:
     """Return the files of a folder and of those below it, links to folders followed, in order.
-
-    Raises
-    ------
-    error
-        If a folder cannot be read; the message names it.
 
     Examples
     --------
-    >>> [path.name for path in files_below(Path(__file__).parents[1] / "pictures", InputError)][:1]
+    >>> [path.name for path in files_below(Path(__file__).parents[1] / "pictures")][:1]
     ['__init__.py']
     """
-    above, found = above | {os.path.realpath(folder)}, []
-    try:
-        with os.scandir(folder) as listed:
-            entries = sorted(listed, key=lambda entry: entry.name)
-    except OSError as cause:
-        what = f"{folder} cannot be read ({cause.strerror}); make it readable, or move it away"
-        raise error(what, path=folder) from cause
-    for entry in entries:
+    above, found = (*above, os.path.realpath(folder)), []
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if not entry.is_dir():
             found.append(Path(entry.path))
         elif os.path.realpath(entry.path) not in above:  # a link to where it comes from
-            found += files_below(entry.path, error, above)
+            found += files_below(entry.path, above)
     return found
 
 

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
 
-__all__ = ["APOSTROPHES", "INVISIBLE", "MISSING", "cleaned", "look_alikes", "says_nothing"]
+__all__ = ["INVISIBLE", "MISSING", "cleaned", "look_alikes", "says_nothing"]
 
 MISSING = frozenset([
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
@@ -28,34 +28,18 @@ GOES = re.compile(rf"[{INVISIBLE}{CONTROL}]|[\u200c\u200d]+(?=[\0-\u052f]|$)")
 
 BLANK = re.compile(r"[\s\u115f\u1160\u2800\u3164\uffa0]")
 
-APOSTROPHES = "\u02b9\u02bb\u02bc\u02bd\u02c8\ua78b\ua78c"
-"""What is read as an apostrophe, and is a letter to Unicode.
-
-:meta hide-value:
-"""
-
-NOTHING = frozenset([
-    "na", "nan", "nat", "nil", "none", "null", "missing", "unknown", "undefined", "unspecified",
-    "undisclosed", "unlabeled", "unlabelled", "notapplicable", "notavailable", "notgiven",
-    "notknown", "notprovided", "notrecorded", "notreported", "notspecified", "notstated",
-    "noanswer", "nodata", "nolabel", "novalue",
-])  # fmt: skip
+NOTHING = re.compile(
+    "na|nan|nat|nil|none|null|missing|un(known|defined|specified|disclosed|labell?ed)"
+    "|no(answer|data|label|value)"
+    "|not(applicable|available|given|known|provided|recorded|reported|specified|stated)"
+)
 """What people write for a missing value, its letters alone. It can be meant as a group."""
 
-ERROR = re.compile(r"#\w.*[!?]|\\N")
-"""What a spreadsheet or a database writes where it has no value."""
-
 LOOKS = str.maketrans(
-    "АВЕЅІЈКМНОРСТУХҮԌаеорсухіјѕһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχıİ‐‑‒–—−_-‘’`" + APOSTROPHES,
-    "ABESIJKMHOPCTYXYGaeopcyxijshdqwABEZHIKMNOPTYXaivopuxiI        " + 10 * "'",
+    "АВЕЅІЈКМНОРСТУХҮԌаеорсухіјѕһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχıİ‐‑‒–—−_-‘’`ʹʻʼʽˈ",
+    "ABESIJKMHOPCTYXYGaeopcyxijshdqwABEZHIKMNOPTYXaivopuxiI        ''''''''",
 )
 """Cyrillic, Greek and Turkish letters, dashes and quotation marks, and what they are taken for."""
-
-QUOTES = "'\"“”„«» "
-
-THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:[,' ]\d{3})+(?![\d,])")
-
-MINUS = re.compile(r"^[-‐‑–−]\s*(?=\.?\d)")
 
 NUMBER = re.compile(
     r"(?:(?<!\w)\+)?(?:(?<![\w.])((?:\d+(?:\.\d*)?|\.\d+)e[+-]?\d{1,3})(?!\w)"
@@ -104,15 +88,15 @@ def says_nothing(label: str) -> bool:
     looks = unicodedata.normalize("NFKC", label).translate(LOOKS).casefold()
     letters = "".join(filter(str.isalnum, looks))
     signs = any(unicodedata.category(sign)[0] == "S" for sign in looks)
-    return letters in NOTHING or not (letters or signs) or bool(ERROR.fullmatch(label))
+    return bool(NOTHING.fullmatch(letters)) or not (letters or signs)
 
 
 def _look(name: str) -> str:
     """Return what is the same for names that look the same."""
     seen = re.sub("[\u034f\u200c\u200d\ufe00-\ufe0f]", "", name).replace("´", "'")
-    plain = unicodedata.normalize("NFKC", seen).strip(QUOTES)
-    plain = THOUSANDS.sub(lambda match: re.sub(r"\D", "", match[0]), plain)
-    plain = MINUS.sub("minus ", re.sub(r"(?<=\d),(?=\d)", ".", plain))
+    plain = unicodedata.normalize("NFKC", seen).strip("'\"“”„«» ")
+    plain = re.sub(r"(?<=\d)[,' ](?=\d{3}(?!\d))", "", plain)  # thousands
+    plain = re.sub(r"(?<=\d),(?=\d)", ".", re.sub(r"^[-‐‑–−]\s*(?=\.?\d)", "minus ", plain))
     looks = NUMBER.sub(_number, plain).translate(LOOKS).casefold()
     return " ".join(looks.split()).rstrip(" .")
 
