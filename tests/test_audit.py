@@ -1,12 +1,14 @@
 """The audit of one's own model: numbers beside their nulls, what is refused, what is given."""
 
 import dataclasses
+import io
 import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,8 @@ from support.hub import instead_of_the_real_one
 
 from biaslib import __main__ as command_line
 from biaslib import audit, inference, models, runtime, stimuli
-from biaslib.audit import _compare, _cost, _grounding, _parts, _run, nulls
+from biaslib.audit import _compare, _cost, _grounding, _parts, _report, _run, nulls
+from biaslib.audit._folder import OwnFolder
 from biaslib.datasets import DataError
 from biaslib.metrics import caption_association
 from biaslib.studies import study1_grounded as grounded
@@ -521,6 +524,77 @@ def test_labels_that_look_alike_are_two_groups_and_noted(folder, other):
     found = audit.read_folder(folder)
     assert found.counts().query("column == 'gender'")["group"].nunique() == len(set(spelt))
     assert any("alike" in note and other in note for note in found.notes) == (other != "women")
+
+
+def test_numbers_of_people_and_words_for_missing_labels_are_noted_once(folder):
+    people = [f"{at // 2}{('', '.0')[at % 2]}" for at in range(24)]
+    ages = [("?", "old")[at // 12] for at in range(24)]
+    changed(folder, lambda t: t.assign(person=people, age=ages, Gender=t["gender"]))
+    notes = " ".join(audit.read_folder(folder).notes)
+    assert notes.count("the column person") == notes.count("the column age") == 1
+    assert "'0' and '0.0'" in notes
+    assert "'?'" in notes
+    assert "'gender' and 'Gender'" in notes
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        lambda name, place: place / name,
+        lambda name, place: str(place / name).replace("/", "\\"),
+        lambda name, place: f".\\{name}",
+        lambda name, place: f"../{place.name}/{name}",
+        lambda name, place: name.upper(),
+        lambda name, place: name.replace(" ", "%20"),
+        lambda name, place: unicodedata.normalize("NFD", name),
+        lambda name, place: place.parent / "link" / name,
+    ],
+)
+def test_a_picture_below_the_folder_is_found_however_its_path_is_written(folder, spelt):
+    names = [f"p\u00e9 {at}.png" for at in range(24)]
+    for at, name in enumerate(names):
+        (folder / f"{at:02}.png").rename(folder / name)
+    (folder.parent / "link").symlink_to(folder)
+    changed(folder, lambda t: t.assign(file=[spelt(name, folder) for name in names]))
+    assert audit.read_folder(folder).people["file"].tolist() == names
+
+
+def test_two_spellings_of_a_path_are_one_picture_and_one_of_two_pictures_none(folder):
+    changed(folder, lambda t: t.assign(file=["01.PNG", *t["file"][1:]]))
+    with pytest.raises(DataError) as caught:
+        audit.read_folder(folder)
+    assert (caught.value.row, caught.value.word) == (3, "01.png")
+    for name in ("00.Png", "00.pnG"):
+        (folder / name).write_bytes(name.encode())
+    changed(folder, lambda t: t.assign(file=["00.PNG", *t["file"][1:]]))
+    (folder / "00.png").unlink()
+    with pytest.raises(DataError) as caught:
+        audit.read_folder(folder)
+    assert (caught.value.row, caught.value.word) == (2, "00.PNG")
+
+
+def test_people_are_counted_once_however_many_columns_there_are(folder, monkeypatch):
+    wide = {
+        f"attribute {at}": [("-1", "1")[(row >> at % 4) & 1] for row in range(24)]
+        for at in range(40)
+    }
+    changed(folder, lambda t: t[["file", "person"]].assign(**wide))
+    calls, counts = [], OwnFolder.counts
+    monkeypatch.setattr(OwnFolder, "counts", lambda own: calls.append(own) or counts(own))
+    found = audit.read_folder(folder)
+    assert len(found.groups) == 40
+    assert len(calls) == 1
+    table = counts(found).query("column == 'attribute 0 x attribute 5'").set_index("group")
+    pairs = pandas.Series(wide["attribute 0"]) + " x " + pandas.Series(wide["attribute 5"])
+    assert table["people"].to_dict() == pairs.value_counts().to_dict()
+
+
+def test_a_label_is_no_formula_in_the_tables_of_an_audit(of_clip):
+    labels = ["=1+1", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "-1", "+3.5", "women"]
+    scores = of_clip.scores.head(8).assign(level=labels)
+    written = pandas.read_csv(io.StringIO(_report._csv(scores)), dtype={"level": str})
+    assert written["level"].tolist() == [*(f"'{each}" for each in labels[:5]), *labels[5:]]
+    assert written["value"].tolist() == scores["value"].tolist()
 
 
 @pytest.mark.parametrize("name", ["CAPTION", "caption "])

@@ -267,10 +267,11 @@ def unit_rows(**sets: ArrayLike) -> list[np.ndarray]:
     for name, vectors in sets.items():
         rows = real_array(vectors, name, "a table of embeddings, one row an item", 2)
         if rows.dtype.itemsize == 1:
+            bits = name if rows.dtype == np.uint8 else f"{name}.view(np.uint8) ^ 128"
             warnings.warn(
-                f"{name} holds {rows.dtype}, as quantised vectors or packed bits do, and cosines "
-                "of these are not those of the vectors: give vectors as the model writes them "
-                '(precision="float32"), or bits as np.unpackbits(vectors, axis=1) * 2.0 - 1',
+                f"{name} holds {rows.dtype}, as quantised vectors and packed bits do, and cosines "
+                'of these are not those of the vectors: encode with precision="float32", or give '
+                f"bits as np.unpackbits({bits}, axis=1) * 2.0 - 1",
                 stacklevel=3,
             )
         rows = real_numbers(rows, name)
