@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from biaslib.metrics import association as metrics
+from biaslib.metrics.caption_association import associate
 
 
 def slow_cosine(u, v):
@@ -90,3 +91,5 @@ def test_packed_bits_are_warned_of_and_unpacked_as_the_warning_says(kind):
     names = dict(zip("XYAB", given, strict=True), np=np)
     bits = [eval(re.search(r"np.unpackbits.*", str(each.message))[0], names) for each in told]
     assert metrics.effect_size(*bits) == metrics.effect_size(*np.sign(sets))
+    with pytest.warns(UserWarning, match="packed bits"):
+        associate(given[0], given[1], np.arange(8)[:, None] < 4, k=2)

@@ -9,13 +9,11 @@ Cosines have no unit; an effect size is in standard deviations of the scores. Ve
 warned of: quantised ones and packed bits have other cosines.
 """
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from biaslib.errors import InputError
-from biaslib.metrics.inputs import divisor, flag, in_scale, real_array, real_numbers, refused
+from biaslib.metrics.inputs import divisor, embeddings, flag, in_scale, real_numbers, refused
 
 __all__ = ["association", "cosines", "effect_size", "effect_size_of_scores", "test_statistic"]
 
@@ -265,16 +263,7 @@ def unit_rows(**sets: ArrayLike) -> list[np.ndarray]:
     """
     found: list[np.ndarray] = []
     for name, vectors in sets.items():
-        rows = real_array(vectors, name, "a table of embeddings, one row an item", 2)
-        if rows.dtype.itemsize == 1:
-            bits = name if rows.dtype == np.uint8 else f"{name}.view(np.uint8) ^ 128"
-            warnings.warn(
-                f"{name} holds {rows.dtype}, as quantised vectors and packed bits do, and cosines "
-                'of these are not those of the vectors: encode with precision="float32", or give '
-                f"bits as np.unpackbits({bits}, axis=1) * 2.0 - 1",
-                stacklevel=3,
-            )
-        rows = real_numbers(rows, name)
+        rows = real_numbers(embeddings(vectors, name), name)
         zero = np.flatnonzero(~rows.any(axis=1))
         if zero.size:
             raise refused(name, "is all zeros: it has no direction", int(zero[0]))
