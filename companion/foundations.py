@@ -14,7 +14,7 @@ from companion._vectors import Vectors
 from companion.text_encoders import ROWS
 
 SETS = {"X": "C0", "Y": "C1", "A": "C2", "B": "C4"}
-"""Colours of the sets: those nearest to the panel's in ``data/vectors.css``."""
+"""Colours of the sets: those nearest to the panel's in ``assets/vectors.css``."""
 
 
 def vectors(sets: dict[str, np.ndarray]):

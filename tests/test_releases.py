@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import policy
 import pytest
 import releases
 from bs4 import BeautifulSoup
@@ -106,6 +107,20 @@ def test_an_address_that_is_gone_stops_the_build_until_it_has_an_alias(site):
     assert found.find(id="fig-sizes").find_next("figure")["id"] == "fig-magnitudes"
     link = found.find(id="table-sizes-of-tests").a["href"]
     assert link == "../notebooks/b.html#table-sizes-of-tests"
+
+
+def test_every_page_has_the_present_policy_what_only_leads_on_too(site, monkeypatch):
+    (site / "_static").mkdir()
+    lead = '<meta http-equiv="Refresh" content="0; url=book/index.html" />'
+    (site / "index.html").write_text(lead, encoding="utf-8")
+    for text in (policy.POLICY, "default-src 'self'"):
+        monkeypatch.setattr(policy, "POLICY", text)
+        policy.keep_to_policy(app(site), None)
+        pages = [
+            BeautifulSoup(each.read_text("utf-8"), "html.parser") for each in site.rglob("*.html")
+        ]
+        kept = [each.select("meta[http-equiv=Content-Security-Policy]") for each in pages]
+        assert [[each["content"] for each in found] for found in kept] == [[text]] * 3
 
 
 def test_an_alias_that_leads_nowhere_does_not_count(site):
