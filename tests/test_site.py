@@ -292,23 +292,25 @@ def test_each_press_shows_one_whole_slide_also_from_a_folder(stem, size, browser
 
 
 def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_students_lack(site):
+    built, given_out = {*site.rglob("*")}, ROOT / "_build" / "instructor"
     done = subprocess.run(
         (sys.executable, ROOT / "tools" / "teach.py"), capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    for path in site.glob("teach/handout_*.pdf"):
+    assert {*site.rglob("*")} == built, "the next build would delete it"
+    for path in given_out.glob("handout_*.pdf"):
         printed = path.read_bytes()
         assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2, path.name
         # What software needs to read it aloud.
         for mark in (b"/Marked true", b"/StructTreeRoot", b"/Lang (en)", b"/Title (Handout: "):
             assert mark in printed, (path.name, mark)
         assert {b"H1", b"H2", b"L", b"LI", b"Figure"} <= {*re.findall(rb"/S /(\w+)", printed)}
-    edition = (ROOT / "_build" / "instructor" / "index.html").read_text(encoding="utf-8")
+    edition = (given_out / "index.html").read_text(encoding="utf-8")
     found = BeautifulSoup(edition, "html.parser")
     given = [each for name in NOTEBOOKS for each in article(name).select(".solution")]
     assert len(found.select(".solution")) == len(given) > 30
     for picture in found.select("img[src]"):
-        assert (ROOT / "_build" / "instructor" / picture["src"]).is_file(), picture["src"]
+        assert (given_out / picture["src"]).is_file(), picture["src"]
     for path in [*site.glob("teach/*.html"), *site.glob("teach/*.ipynb")]:
         text = path.read_text(encoding="utf-8")
         assert "Solution to" not in text, path.name
@@ -469,7 +471,7 @@ def test_every_file_comes_from_the_site_itself(name, site):
             assert (SITE / unquote(file)).is_file(), f"{address} is missing"
 
 
-@pytest.mark.parametrize("name", [*PAGES, *MATERIALS])
+@pytest.mark.parametrize("name", [*PAGES, *MATERIALS, "index"])
 def test_a_page_runs_scripts_of_its_site_only(name, site):
     page = soup(name)
     assert page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"] == policy.POLICY
@@ -517,6 +519,9 @@ def test_figures_and_tables_with_a_caption_are_numbered(name, site):
         assert caption.select_one(".caption-number"), caption.get_text()[:80]
     tables = article(name).select("table.bias-table")
     listed = article(name).select("table:not(.bias-table) > caption > .caption-number")
+    labels = [each.get_text() for each in article(name).select(".caption-number")]
+    places = [int(m[1]) for m in map(re.compile(r"Table (?:\d+\.)?(\d+) ").fullmatch, labels) if m]
+    assert places == [n + min(places) for n in range(len(tables) + len(listed))]
     for place, each in enumerate(tables, start=1 + len(listed)):
         frame = each.find_parent(id=re.compile("^table-[^0-9]+"))
         assert len(article(name).select(f'[id="{frame["id"]}"]')) == 1
