@@ -6,6 +6,7 @@ takes a few seconds.
 
 import json
 import math
+import pydoc
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import yaml
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
 from PIL import Image
+from sphinx.util.inspect import object_description
 from support import decks
 from support.browser import Visit, axe_violations, served
 from support.letters import smallest_letters
@@ -552,6 +554,19 @@ def test_executed_page_ends_with_a_stamp_of_what_it_used(name, site):
     )
     outputs = article(name).select("div.cell_output")
     assert outputs[-1].select_one("dl.stamp"), "the stamp must be the last output of the page"
+
+
+@pytest.mark.parametrize("name", [name for name in documents() if "/api/" in name])
+def test_a_page_of_the_api_says_nothing_of_the_machine_that_built_it(name, site):
+    """Its values are those of another process, and hold no path."""
+    assert str(ROOT) not in soup(name).get_text()
+    values = {
+        entry["id"]: part.get_text().split("=", 1)[1].split()
+        for entry in article(name).select("dl.py > dt[id]")
+        for part in entry.select("em.property")
+        if part.get_text().lstrip().startswith("=")
+    }
+    assert values == {at: object_description(pydoc.locate(at)).split() for at in values}
 
 
 # --- What the chapters claim, read from their pages ---------------------------------------------
