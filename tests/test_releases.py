@@ -12,10 +12,11 @@ from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 from tables import numbered
 
-from biaslib import display
+from biaslib import display, runtime
 from biaslib.published import table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+import release
 
 PRINTED = table("ross2021", 3)[["test", "level", "model", "effect_size"]].head(6)
 """Some effect sizes of Ross et al., as a page shows them."""
@@ -121,6 +122,16 @@ def test_every_page_has_the_present_policy_what_only_leads_on_too(site, monkeypa
         ]
         kept = [each.select("meta[http-equiv=Content-Security-Policy]") for each in pages]
         assert [[each["content"] for each in found] for found in kept] == [[text]] * 3
+
+
+@pytest.mark.parametrize("profile", ["planted", "paper"])
+def test_a_site_of_another_profile_is_not_released(site, profile):
+    stamp = runtime.Provenance(profile)._repr_html_()
+    (site / "notebooks" / "b.html").write_text(f"<article>{stamp}</article>", encoding="utf-8")
+    found = release.problems("0.0.1", Path(__file__).parents[1], site)
+    assert [each for each in found if "profile" in each] == [
+        f"The site of a release is that of the profile planted, not {profile}"
+    ] * (profile != "planted")
 
 
 def test_an_alias_that_leads_nowhere_does_not_count(site):

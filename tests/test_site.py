@@ -4,6 +4,7 @@ The site is built by the fixture, with the command of the Makefile; where nothin
 takes a few seconds.
 """
 
+import itertools
 import json
 import math
 import pydoc
@@ -481,6 +482,21 @@ def test_a_page_runs_scripts_of_its_site_only(name, site):
     assert inline == []
     assert page.find_all(attrs={"onclick": True}) == []
     assert page.find("link", rel="next") is None, "Firefox loads it ahead, against the policy"
+
+
+@pytest.mark.parametrize("name", documents())
+def test_a_panel_draws_no_mark_at_an_edge_that_lies_beyond_it_unless_the_edge_says_so(name, site):
+    for script in article(name).select(".explorer script[data-part=data]"):
+        panel = json.loads(script.string)
+        for shown in itertools.chain(*panel["cases"].values()):
+            frame = panel["frames"][shown["frame"]]
+            for axis, ticks in zip("xy", frame["ticks"], strict=True):
+                low, high = sorted(frame[axis])
+                ends = [-math.inf if "≤" in text else at for at, text in ticks if at == low]
+                least = min([low, *ends]) - 1e-9
+                marks = [panel["marks"][at] for at in shown["marks"]]
+                values = itertools.chain(*(mark.get(axis, []) for mark in marks))
+                assert all(v is None or least <= v <= high + 1e-9 for v in values), panel["name"]
 
 
 def test_a_script_that_a_label_brought_along_does_not_run(browser, tmp_path):
