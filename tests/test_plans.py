@@ -38,7 +38,6 @@ def test_each_plan_of_the_book_adds_up(name):
     assert plans.weeks(plan) == plan.get("weeks", {})
 
 
-@pytest.mark.skipif(not plans.deck_files(ROOT), reason="no deck is in book/slides")
 @pytest.mark.parametrize("name", NAMES)
 def test_what_each_plan_of_the_book_names_is_there(name):
     assert plans.read(ROOT, name)["sessions"]

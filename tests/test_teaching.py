@@ -108,9 +108,9 @@ def packages(monkeypatch):
     return quiz_packages
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("path", QUIZZES, ids=lambda path: path.stem)
 def test_a_package_scores_and_explains_every_option_as_the_quiz_does(path, packages):
-    pytest.importorskip("text2qti", reason="text2qti, of the extra 'teach', is not installed")
     found = quiz(path.stem)
     given = packages.package(found)
     assert packages.package(found) == given
