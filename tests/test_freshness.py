@@ -244,16 +244,3 @@ def test_comments_and_docstrings_change_nothing(package, one, other, same):
     used = runtime.used()
     (package / "module.py").write_text(other)
     assert is_current(used) is same
-
-
-def test_the_hash_of_a_folder_follows_code_and_data_and_not_byte_code(tmp_path):
-    (tmp_path / "code.py").write_text("a = 1")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "list.csv").write_text("word")
-    before = runtime.source_hash(tmp_path)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "code.pyc").write_text("x")
-    assert runtime.source_hash(tmp_path) == before
-    (tmp_path / "data" / "list.csv").write_text("words")
-    assert runtime.source_hash(tmp_path) != before
-    assert runtime.source_hash() == runtime.source_hash(ROOT / "biaslib")
