@@ -275,7 +275,7 @@ def normalised(picture):
 def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_workers, shared):
     """Workers send tensors through shared memory, or arrays where there is little of it."""
     images, arrays = mixed
-    monkeypatch.setattr(transforms, "_has_room", lambda n_bytes: shared)
+    monkeypatch.setattr(transforms, "shared_room", lambda: np.inf if shared else 0)
     monkeypatch.setattr(
         transforms, "prefetched", functools.partial(prefetched, n_workers=n_workers)
     )
