@@ -7,6 +7,7 @@ The labels say what annotators saw in a photograph, not who a person is.
 """
 
 import hashlib
+import io
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -137,7 +138,7 @@ class FairFaceImages(Pictures):
         for path, part in manifest.reset_index(drop=True).groupby("path"):
             data = _bytes_of(path, part["row"].to_numpy())
             for place, name, content in zip(part.index, part["file"], data, strict=True):
-                images[place] = decoded(content, f"{path}, {name}", word=name)
+                images[place] = decoded(io.BytesIO(content), f"{path}, {name}", word=name)
         return pictures(images)
 
     def name(self, row: int) -> str:
@@ -245,7 +246,7 @@ def _of_hub(path: Path) -> tuple[pandas.DataFrame, list]:
                 name = f"{path.stem}/{image.get('path') or f'row {len(rows)}'}"
                 content = image.get("bytes") or b""
                 try:
-                    decoded(content, name)
+                    decoded(io.BytesIO(content), name)
                 except ImageError as error:
                     wrong.append(("image cannot be opened", name, str(error)))
                 labels = map(_name, labels, classes)

@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import hashlib
-import io
 import itertools
 import os
 import sys
@@ -11,7 +10,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
@@ -112,13 +111,12 @@ def open_image(path: str | os.PathLike) -> Image.Image:
         )
     if path.stat().st_size == 0:
         raise ImageError(f"{path} is empty (0 bytes); download or copy it again", path=path)
-    with _naming(str(path), path=path):
-        content = path.read_bytes()
-    return decoded(content, str(path), path=path)
+    with _naming(str(path), path=path), path.open("rb") as stream:
+        return decoded(stream, str(path), path=path)
 
 
-def decoded(content: bytes, name: str, **where: Any) -> Image.Image:
-    """Return the content of an image file as :func:`open_image` does; every file comes this way.
+def decoded(stream: IO[bytes], name: str, **where: Any) -> Image.Image:
+    """Return the image of a file's bytes as :func:`open_image` does; every file comes this way.
 
     Raises
     ------
@@ -126,8 +124,8 @@ def decoded(content: bytes, name: str, **where: Any) -> Image.Image:
         With the name, and the fields ``where``.
     """
     Image.init()
-    formats = [name for name in FORMATS if name in Image.OPEN]
-    with _naming(name, **where), Image.open(io.BytesIO(content), formats=formats) as image:
+    formats = [each for each in FORMATS if each in Image.OPEN]
+    with _naming(name, **where), Image.open(stream, formats=formats) as image:
         return _as_seen(image)
 
 
@@ -136,7 +134,7 @@ def _naming(name: str, **where: Any) -> Iterator[None]:
     """Turn whatever goes wrong with an image into an ImageError with its name."""
     try:
         yield
-    except MemoryError:
+    except (ImageError, MemoryError):
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds on bad bytes.
         raise ImageError(f"{name} {_problem(error)}", **where) from error
