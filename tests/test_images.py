@@ -35,6 +35,8 @@ def write_bad_files(folder, photo):
     (folder / "page.jpg").write_text("<html>404 not found</html>")
     (folder / "folder.jpg").mkdir()
     Image.new("F", (2, 2)).save(folder / "floats.tif")
+    for mode in ("L", "I;16", "I"):
+        Image.new(mode, (2, 2)).save(folder / f"signed {mode}.tif", tiffinfo={339: 2})
     Image.fromarray(np.full((2, 2), 100_000, np.int32)).save(folder / "wide.tif")
     for kind in ("JPEG", "PNG", "GIF", "WEBP"):
         stream = io.BytesIO()
@@ -177,7 +179,7 @@ def test_order_is_kept_with_workers_and_without(mixed, n_workers):
 def test_many_pictures_need_no_shared_memory(tmp_path, monkeypatch, photo):
     """As in a container that mounts /dev/shm read-only, where no lock can be made."""
 
-    def refused(*_):
+    def refused(*_, **__):
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(multiprocessing.synchronize.SemLock, "__init__", refused)
