@@ -74,14 +74,17 @@ def images_in(folder: Path) -> list[Path]:
 
 
 def unused(folder: Path, places: Collection[Path], why: str) -> list[tuple]:
-    """Note the folders and files below a folder that are not in one of the places of images."""
+    """Note folders and files below a folder that are not in one of the places of images.
+
+    Files at its top are not looked at: lists and regions lie there.
+    """
     left, inside = [], [folder]
     while inside:
         here = inside.pop()
         for path in _shown(here):
             if any(place.is_relative_to(path) for place in places):
                 inside.append(path)
-            elif here not in places or path.is_dir():
+            elif path.is_dir() or here not in {folder, *places}:
                 left.append(path)
     return [
         ("note", f"{'folder' if path.is_dir() else 'file'} is not used", name, why)
