@@ -504,7 +504,7 @@ def shared_room() -> float:
     """Return how many bytes shared memory takes: none where it may not be written."""
     try:
         free = os.statvfs("/dev/shm")
-    except OSError:
+    except (AttributeError, OSError):  # Windows has no statvfs, macOS no such folder.
         return 0 if FORKS else np.inf
     return free.f_bavail * free.f_frsize if os.access("/dev/shm", os.W_OK) else 0
 
