@@ -82,13 +82,14 @@ def odd_pictures():
     clear.putalpha(Image.fromarray(UPSIDE))
     exif[274] = 7
     colours, bits = np.array(palette.convert("RGB")), grey.convert("1")
-    photos = file(image, "JPEG"), file(Image.fromarray(PHOTO).convert("CMYK"), "JPEG")
+    photos = file(image, "JPEG"), file(image.convert("CMYK"), "JPEG")
     decoded = [np.array(Image.open(io.BytesIO(each)).convert("RGB")) for each in photos]
     turned = file(image, "JPEG", exif=exif)
     moving = {"save_all": True, "append_images": [Image.new("RGB", image.size, "red")]}
     one = (PHOTO[0, 0] == PHOTO).all(-1)
     big_endian = [row.astype(">u2").tobytes() for row in PHOTO * np.uint16(257)]
     with_alpha = [row.astype(">u2").tobytes() for row in np.dstack([DEEP, DEEP[::-1]])]
+    deep = [row.astype(">u2").tobytes() for row in DEEP]
     key = struct.pack(">3H", *(int(colour) * 257 for colour in PHOTO[0, 0]))
     first_clear = np.where(GREY[0, 0] == GREY, 255, GREY)
     strips = [np.random.default_rng(0).integers(0, 256, (*s, 3), np.uint8) for s in STRIPS]
@@ -102,7 +103,7 @@ def odd_pictures():
         (file(grey), GREY),
         (file(grey, transparency=int(GREY[0, 0])), first_clear),
         (file(DEEP), GREY),
-        (file(DEEP, transparency=int(DEEP[0, 0])), first_clear),
+        (png(deep, 54, 16, 0, struct.pack(">H", DEEP[0, 0])), first_clear),
         (file(DEEP // 16), (DEEP // 16 / 257).round()),
         (tiff(bytes([0x00, 0x03, 0xE8, 0xBB, 0x8F, 0xFF]) * 8, 4, 12),  # 0, 1000, 3000, 4095
          np.array([[0, 62, 187, 255]] * 8)),
@@ -157,8 +158,10 @@ def test_a_tiff_is_turned_by_its_tag(tmp_path, mode, compression):
     wanted = GREY if mode == "I;16" else np.array(seen.convert("RGB"))[..., 0]
     path = tmp_path / "a.tif"
     for number in FIRST:
-        kind = mode if mode in ("P", "CMYK") else None
-        stored = Image.fromarray(lying(np.array(seen), number), kind)
+        rows = lying(np.array(seen), number)
+        stored = Image.fromarray(rows)
+        if mode in ("P", "CMYK"):
+            stored = Image.frombytes(mode, rows.shape[1::-1], rows.tobytes())
         if mode == "P":
             stored.putpalette(seen.getpalette())
         stored.save(path, tiffinfo={274: number}, compression=compression)

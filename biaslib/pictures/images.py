@@ -522,8 +522,10 @@ def _as_seen(image: Image.Image) -> Image.Image:
     if image.mode not in (*SIXTEEN_BITS, *ALPHA, *OPAQUE):
         raise _UnknownPixelsError(f"has pixels of the kind {image.mode!r}")
     stored = image.tile[0][3] if image.format == "PNG" and image.tile else ""
-    most, negative = _tiff_grey(image) if image.format == "TIFF" else (65535, False)
-    image = ImageOps.exif_transpose(image)
+    if image.format == "TIFF":
+        most, negative = _tiff_grey(image)
+    else:
+        most, negative, image = 65535, False, ImageOps.exif_transpose(image)
     if stored in TO_EIGHT_BITS and "transparency" in image.info:
         clear = np.multiply(image.info["transparency"], TO_EIGHT_BITS[stored]).astype(int)
         image.info["transparency"] = tuple(clear.tolist()) if clear.ndim else int(clear)
@@ -540,7 +542,10 @@ class _UnknownPixelsError(ValueError):
 
 
 def _tiff_grey(image: Any) -> tuple[int, bool]:
-    """Load a TIFF, and return its greatest number and whether Pillow leaves its grey a negative."""
+    """Load a TIFF, which turns it, and return its greatest number and whether 0 stays white.
+
+    Pillow inverts such grey up to 8 bits by itself.
+    """
     bits, kinds = image.tag_v2.get(BITS, (1,)), image.tag_v2.get(SAMPLE_FORMAT, (1,))
     if max(bits) > 16 or set(kinds) != {1}:
         raise _UnknownPixelsError("has signed or 32-bit pixels, whose range is unknown")
