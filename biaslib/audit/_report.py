@@ -5,7 +5,10 @@ as HTML.
 """
 
 import contextlib
+import itertools
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +17,18 @@ import jinja2
 import pandas
 from markupsafe import Markup
 
-from biaslib import display
+from biaslib import display, runtime
 from biaslib.audit import _tables as tables
+from biaslib.audit._parts import PARTS
 from biaslib.audit._run import LEVEL, Audit
+from biaslib.errors import InputError
 
 __all__ = ["files", "report", "require_writable", "save"]
 
 TEMPLATE = Path(__file__).parent / "data" / "report.html"
+
+OF_ONE = ("scores.csv", "provenance.json", "report.html")
+OF_TWO = ("comparison.csv", "scores-second.csv", "provenance-second.json")
 
 
 def report(
@@ -41,6 +49,9 @@ def report(
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     of_data = () if result.folder is None else result.folder.notes
+    unseen = [head for head, check in result.checks.items() if not check.passed]
+    refused = set(result.not_run.loc[result.not_run["kind"] == "not possible", "part"])
+    left_out = [part.name for part in PARTS if part.head in unseen and part.name in refused]
     return template.render(
         _counts(result.asked) | _compared(result, compared, other),
         name=result.audited.name,
@@ -49,6 +60,9 @@ def report(
         source=tables.SOURCES[result.stimuli],
         level=LEVEL,
         notes=[note for note in result.notes if note not in of_data],
+        notes_of_other=[note for note in other.notes if note not in of_data] if other else [],
+        unseen=unseen,
+        left_out=left_out,
         n_claims=len(result.claims),
         tables=tables,
         table=_table,
@@ -114,49 +128,101 @@ def save(
     compared: pandas.DataFrame | None = None,
     other: Audit | None = None,
 ) -> list[Path]:
-    """Write the files of an audit into a folder; make it if it is missing.
+    """Write the files of an audit into a folder of their own; make it if it is missing.
 
-    All are written before the first takes its name, so that an earlier report stays whole.
+    The folder is written whole beside its place, and then renamed: what stands there is always of
+    one audit. A report that was there is kept as it is, its folder numbered (``audit-1``); that of
+    the same audit, before it was compared, is replaced.
 
     Raises
     ------
+    InputError
+        If there are other files in the folder, or a report and the audit has not one score.
     OSError
         If they cannot be written; the message names the folder and says what to do.
     """
     folder, texts = Path(folder), files(result, compared, other)
-    with _written_into(folder):
+    with _beside(folder) as (place, part):
+        is_earlier = place.is_dir() and any(place.iterdir())
+        if is_earlier and result.scores.empty:
+            raise InputError(
+                f"{folder} keeps the report that it holds, since no part of this audit was run: "
+                f"{reasons(result.not_run)}",
+                path=folder,
+            )
         for name, text in texts.items():
-            (folder / f"{name}.part").write_text(text, encoding="utf-8")
-        for name in texts:
-            (folder / f"{name}.part").replace(folder / name)
+            (part / name).write_text(text, encoding="utf-8")
+        said = place / "provenance.json"
+        is_same = said.is_file() and said.read_text("utf-8") == texts[said.name]
+        earlier = _moved(place) if is_earlier else None
+        try:
+            part.replace(place)
+        except BaseException:
+            if earlier is not None:
+                earlier.rename(place)
+            raise
+        if earlier is not None and is_same:
+            shutil.rmtree(earlier, ignore_errors=True)
     return [folder / name for name in texts]
 
 
+def _moved(place: Path) -> Path:
+    """Give a folder the next free number; return where it is."""
+    numbered = (place.with_name(f"{place.name}-{n}") for n in itertools.count(1))
+    return place.rename(next(path for path in numbered if not os.path.lexists(path)))
+
+
+def reasons(not_run: pandas.DataFrame) -> str:
+    """Return why parts were not run, of those that were asked for."""
+    asked = not_run[not_run["kind"] != "not asked for"]
+    return "; ".join(asked["part"] + ": " + asked["reason"])
+
+
 def require_writable(folder: str | Path) -> None:
-    """Refuse a folder into which no report could be written, before any work is done.
+    """Refuse a folder that cannot take a report, or a store of answers, before any work is done.
 
     Raises
     ------
+    InputError
+        If the folder holds other files.
     OSError
         With its name and what to do.
     """
-    with _written_into(Path(folder)):
-        part = Path(folder) / "report.part"
-        part.write_text("", encoding="utf-8")
-        part.unlink()
+    runtime.Store().transaction(lambda tables: None)
+    with _beside(Path(folder)) as (_, part):
+        (part / "report.html").write_text("", encoding="utf-8")
 
 
 @contextlib.contextmanager
-def _written_into(folder: Path) -> Iterator[None]:
-    """Make a folder; turn what goes wrong into advice, and leave nothing half written."""
+def _beside(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield a report's place, and a new folder beside it that becomes it or goes; alone at it."""
+    place = folder.resolve()
+    part = place.with_name(f".{place.name[:200]}.part")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with runtime.one_at_a_time(place):
+            _require_free(folder, place)
+            shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+            part.mkdir()
+            try:
+                yield place, part
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
-        for left in folder.glob("*.part") if folder.is_dir() else ():
-            with contextlib.suppress(OSError):
-                left.unlink()
         raise OSError(
             f"{folder} cannot hold the report ({error.strerror}): free some space, or name another "
             "folder. What models answered is kept in the store"
         ) from error
+
+
+def _require_free(folder: Path, place: Path) -> None:
+    """Refuse a folder that cannot be renamed, or that holds anything but a report."""
+    held = list(place.iterdir()) if os.path.lexists(place) else []
+    others = [
+        path.name
+        for path in held
+        if path.name not in OF_ONE + OF_TWO and not path.name.startswith(".")
+    ]
+    if others or os.path.ismount(place) or place in (Path.cwd(), *Path.cwd().parents):
+        why = f"holds {others[0]}, which is no file of a report" if others else "cannot be renamed"
+        raise InputError(f"{folder} {why}: name a new folder, one below it too", path=folder)
