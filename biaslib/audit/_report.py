@@ -143,8 +143,8 @@ def save(
     """
     folder, texts = Path(folder), files(result, compared, other)
     with _beside(folder) as (place, part):
-        is_earlier = place.is_dir() and any(place.iterdir())
-        if is_earlier and result.scores.empty:
+        held = {path.name for path in place.iterdir()} if place.is_dir() else set()
+        if held and result.scores.empty:
             raise InputError(
                 f"{folder} keeps the report that it holds, since no part of this audit was run: "
                 f"{reasons(result.not_run)}",
@@ -153,8 +153,8 @@ def save(
         for name, text in texts.items():
             (part / name).write_text(text, encoding="utf-8")
         said = place / "provenance.json"
-        is_same = said.is_file() and said.read_text("utf-8") == texts[said.name]
-        earlier = _moved(place) if is_earlier else None
+        is_same = said.name in held <= set(texts) and said.read_text("utf-8") == texts[said.name]
+        earlier = _moved(place) if held else None
         try:
             part.replace(place)
         except BaseException:
@@ -162,7 +162,7 @@ def save(
                 earlier.rename(place)
             raise
         if earlier is not None and is_same:
-            shutil.rmtree(earlier, ignore_errors=True)
+            earlier.rename(part)
     return [folder / name for name in texts]
 
 
@@ -196,7 +196,7 @@ def require_writable(folder: str | Path) -> None:
 @contextlib.contextmanager
 def _beside(folder: Path) -> Iterator[tuple[Path, Path]]:
     """Yield a report's place, and a new folder beside it that becomes it or goes; alone at it."""
-    place = folder.resolve()
+    place = Path(os.path.realpath(folder))
     part = place.with_name(f".{place.name[:200]}.part")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
