@@ -246,21 +246,6 @@ def test_two_machines_on_one_archive_lose_no_row(tmp_path, kept, monkeypatch):
     assert [path.name for path in kept.parent.iterdir()] == [kept.name]
 
 
-def test_processes_that_archive_at_once_lose_no_row(tmp_path, kept):
-    stores = [Store(tmp_path / f"{at}") for at in range(4)]
-    for at, each in enumerate(stores):
-        each.rows(KEY, [f"{at}"], lambda which, at=at: np.array([[at]]))
-    code = "import sys; from biaslib.runtime import Store; Store(sys.argv[1]).archive(sys.argv[2])"
-    running = [
-        subprocess.Popen([sys.executable, "-c", code, str(each.folder), str(kept)], cwd=ROOT)
-        for each in stores
-    ]
-    assert [process.wait(60) for process in running] == [0] * 4
-    found = Store(tmp_path / "all")
-    assert found.restore(kept) == 4
-    assert found.rows(KEY, list("0123"), nothing)[:, 0].tolist() == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize(
     "damage", ["data = zeroblob(12)", "data = 7", "item = 'x'", "kind = 7", "crc = 'c'"]
 )

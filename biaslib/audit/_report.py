@@ -145,15 +145,16 @@ def save(
     with _beside(folder) as (place, part):
         held = {path.name for path in place.iterdir()} if place.is_dir() else set()
         if held and result.scores.empty:
+            why = result.not_run.query("kind != 'not asked for'")["reason"].unique()
             raise InputError(
-                f"{folder} keeps the report that it holds, since no part of this audit was run: "
-                f"{reasons(result.not_run)}",
+                f"{folder} keeps its report, since no part of this audit was run: {'; '.join(why)}",
                 path=folder,
             )
         for name, text in texts.items():
             (part / name).write_text(text, encoding="utf-8")
-        said = place / "provenance.json"
-        is_same = said.name in held <= set(texts) and said.read_text("utf-8") == texts[said.name]
+        is_same = set(OF_ONE) <= held <= set(texts) and all(
+            (place / name).read_text("utf-8") == texts[name] for name in OF_ONE[:2]
+        )
         earlier = _moved(place) if held else None
         try:
             part.replace(place)
@@ -170,12 +171,6 @@ def _moved(place: Path) -> Path:
     """Give a folder the next free number; return where it is."""
     numbered = (place.with_name(f"{place.name}-{n}") for n in itertools.count(1))
     return place.rename(next(path for path in numbered if not os.path.lexists(path)))
-
-
-def reasons(not_run: pandas.DataFrame) -> str:
-    """Return why parts were not run, of those that were asked for."""
-    asked = not_run[not_run["kind"] != "not asked for"]
-    return "; ".join(asked["part"] + ": " + asked["reason"])
 
 
 def require_writable(folder: str | Path) -> None:
@@ -217,12 +212,11 @@ def _beside(folder: Path) -> Iterator[tuple[Path, Path]]:
 
 def _require_free(folder: Path, place: Path) -> None:
     """Refuse a folder that cannot be renamed, or that holds anything but a report."""
-    held = list(place.iterdir()) if os.path.lexists(place) else []
-    others = [
-        path.name
-        for path in held
-        if path.name not in OF_ONE + OF_TWO and not path.name.startswith(".")
-    ]
-    if others or os.path.ismount(place) or place in (Path.cwd(), *Path.cwd().parents):
-        why = f"holds {others[0]}, which is no file of a report" if others else "cannot be renamed"
-        raise InputError(f"{folder} {why}: name a new folder, one below it too", path=folder)
+    held = {path.name for path in place.iterdir()} if os.path.lexists(place) else set()
+    if others := sorted(held.difference(OF_ONE, OF_TWO, [".DS_Store"])):
+        why = f"holds {others[0]}, which is no file of a report"
+    elif os.path.ismount(place) or place in (Path.cwd(), *Path.cwd().parents):
+        why = "cannot be renamed"
+    else:
+        return
+    raise InputError(f"{folder} {why}: name a new folder; it may lie below this one", path=folder)
