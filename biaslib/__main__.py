@@ -109,8 +109,8 @@ def run(options: argparse.Namespace) -> int:
     runtime.start(profile)
     if not options.dry_run:
         audit.require_writable(options.out)
-        if Path(options.out).is_dir():
-            print(f"{options.out} is kept, with the next free number, when its report is replaced")
+        if Path(options.out, "report.html").is_file():
+            print(f"{options.out} holds a report, which gets the next free number for its folder")
     _, folder = audit.chosen_data(options.data, profile)
     if folder is not None:
         print(folder.counts().to_string(index=False))
