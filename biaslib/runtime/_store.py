@@ -96,8 +96,8 @@ class Store:
     [[10], [7]]
     """
 
+    # When what is computed was last added to BIASLIB_ARCHIVE, or the run began.
     archived = time.monotonic()
-    """When what is computed was last added to ``BIASLIB_ARCHIVE``, or the run began."""
 
     spacing = EVERY
     at_end: ClassVar[set[Path]] = set()
