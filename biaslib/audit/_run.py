@@ -22,7 +22,7 @@ from biaslib.audit._parts import AuditedModel, Part, Setting, load
 from biaslib.audit.nulls import DRAWS, RESAMPLES
 from biaslib.capabilities import CapabilityError
 from biaslib.datasets import DataError
-from biaslib.errors import CheckpointError
+from biaslib.errors import CheckpointError, without_panic
 from biaslib.pictures.images import ImageError
 from biaslib.pictures.regions import NothingFoundError
 from biaslib.runtime import progress
@@ -232,7 +232,8 @@ def run(
     tables, not_run = [], []
     for part in progress(wanted, "audits"):
         try:
-            tables.append(_scores(part, audited, setting))
+            with without_panic():
+                tables.append(_scores(part, audited, setting))
         except Exception as error:  # the other parts run, and the report names this one
             not_run.append((part.study, part.name, *_reason(error)))
     left = [part for part in fitting if part not in wanted]
@@ -280,7 +281,8 @@ def _checks(
             "caption"
         ]
     try:
-        return check_grounding(audited.model, setting.profile, setting.store, folder), []
+        with without_panic():
+            return check_grounding(audited.model, setting.profile, setting.store, folder), []
     except Exception as error:  # a model that cannot be checked is audited, and it is said
         return {}, [f"grounding was not checked: {_reason(error)[0]}"]
 
