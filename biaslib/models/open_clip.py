@@ -2,6 +2,7 @@
 
 import functools
 import json
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,8 +54,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     settings = _settings(folder, entry.name)
     require_whole(settings, str(folder))
     name, path = f"local-dir:{folder}", folder / "open_clip_config.json"
-    built = functools.partial(open_clip.create_model, name, load_weights=False, device="meta")
-    require_numbers_for(built, path, require_weights(folder, open_clip=True))
+    weights = require_weights(folder, open_clip=True)
+    require_numbers_for(functools.partial(_without_weights, name), path, weights)
     model, preprocess = open_clip.create_model_from_pretrained(name, device="cpu")
     model = on_device(model.float(), device, entry.name)
     # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
@@ -87,6 +88,16 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         device=device,
     )
     return tried_out(encoder, folder)
+
+
+def _without_weights(name: str) -> torch.nn.Module:
+    """Return a network on the meta device; OpenCLIP would warn that its weights are random."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        return open_clip.create_model(name, load_weights=False, device="meta")
+    finally:
+        logging.disable(before)
 
 
 def _settings(folder: Path, name: str) -> dict:

@@ -157,7 +157,7 @@ def device(name: str | None = None) -> str:
             f"the device {name!r} is none that PyTorch knows, such as cpu, cuda, cuda:1 or mps"
         ) from error
     try:
-        torch.empty(1, device=name).cpu()
+        torch.empty(1, device=name)
     except (RuntimeError, AssertionError) as error:  # the latter of a PyTorch without CUDA
         raise ValueError(f"PyTorch finds no device {name!r} here: take cpu") from error
     return name
