@@ -228,12 +228,12 @@ def below(folder: Path, *names: str) -> str:
 
 
 def _open_clip_order(folder: Path) -> list[str]:
-    """Return the names under which OpenCLIP looks for weights; then the only one of such a kind."""
+    """Return the names under which OpenCLIP looks for weights; then whatever is of such a kind."""
     single = (name for name in WEIGHTS if not name.endswith(".index.json"))
     others = [path.name for kind in ("bin", "pth") for path in folder.glob(f"*.{kind}")]
-    others = sorted(path.name for path in folder.glob("*.safetensors")) or others
+    safe = sorted(path.name for path in folder.glob("*.safetensors"))
     names = *OPEN_CLIP_WEIGHTS, *single, "pytorch_model.pth", "model.pth"
-    return [*names, *others] if len(others) == 1 else [*names]  # one of several is a guess
+    return [*names, *safe, *sorted(others)]
 
 
 def _listed(index: Path) -> list[str]:

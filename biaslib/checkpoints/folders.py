@@ -12,7 +12,6 @@ from biaslib.checkpoints.files import (
     files_read,
     read_json,
     require_no_pointer,
-    require_weights,
 )
 from biaslib.checkpoints.sentences import listed, modules_of
 from biaslib.errors import refusal
@@ -177,8 +176,6 @@ def require_family(folder: Path, entry: Entry) -> None:
         )
     if (folder / "modules.json").is_file():
         _require_known_modules(folder, entry)
-    if kinds:
-        require_weights(folder)
 
 
 def _require_known_modules(folder: Path, entry: Entry) -> None:
