@@ -411,6 +411,16 @@ def test_what_is_the_callers_fault_or_the_cards_is_none_of_the_folder(unchanged,
             models.load("smolvlm", checkpoint=folder, device="cpu")
 
 
+def test_a_file_that_may_not_be_opened_is_named(unchanged, monkeypatch):
+    path = unchanged["bert"][0] / "tokenizer.json"
+    refused = PermissionError(13, "Permission denied", str(path))
+    monkeypatch.setattr("biaslib.checkpoints.folders.require_no_pointer", raising(refused))
+    with pytest.raises(CheckpointError) as caught:
+        models.load(path.parent, device="cpu")
+    assert caught.value.path == path
+    assert "download" not in str(caught.value)
+
+
 def raising(error):
     def raised(*args, **options):
         raise error

@@ -312,6 +312,9 @@ def loading(
     except OfflineModeIsEnabled as error:
         problem = f"asks for files of another repository ({error}), unchecked and unrecorded"
         raise refusal(path, f"{problem}: put them into that folder, and name them there") from error
+    except PermissionError as error:
+        problem = "may not be opened: change its rights, or use a copy of your own"
+        raise refusal(error.filename or path, problem) from error
     except (*passing, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # A panic in Rust is no Exception.
