@@ -97,17 +97,21 @@ class Conversation:
         if "strftime_now" in template:
             self.template = _with_date(template)
             self._warn(f"writes today's date, and gets {DATE:%d %B %Y} in its place")
+        self._require_one(question)
         self._switch_off(question)
         self._place(question)
-        again = {self.rendered(question, said) for said in [TRIED] * TIMES}
-        if len(again) > 1 or len({self.rendered(question) for _ in range(TIMES)}) > 1:
-            raise CheckpointError(
-                f"the chat template of {name} writes one conversation differently each time: take "
-                "out what it draws at random"
-            )
+        self._require_one(question, TRIED)
 
     def _warn(self, what: str) -> None:
         warnings.warn(f"the chat template of {self.name} {what}", stacklevel=2)
+
+    def _require_one(self, question: str, said: str = "") -> None:
+        """Refuse a template that writes one conversation differently each time."""
+        if len({self.rendered(question, said) for _ in range(TIMES)}) > 1:
+            raise CheckpointError(
+                f"the chat template of {self.name} writes one conversation differently each time: "
+                "take out what it draws at random"
+            )
 
     def _switch_off(self, question: str) -> None:
         """Switch thinking off where the template knows how."""
@@ -128,6 +132,7 @@ class Conversation:
         """
         prompt, both = self.rendered(question), ""
         for self.content in (_in_parts, str):
+            self.lead = ""
             try:
                 both = self.rendered(question, TRIED)
             except (TypeError, jinja2.TemplateError):
@@ -135,7 +140,7 @@ class Conversation:
             rest = prompt[shared(prompt, both) :]
             if any(rest.strip().startswith(mark) for mark in THOUGHTS):
                 self.lead = rest
-                both = self.rendered(question, self.lead + TRIED)
+                both = self.rendered(question, TRIED)
             before, found, _ = both.removeprefix(prompt).partition(TRIED)
             asked = prompt.rpartition(question)[2] + before
             if any(asked.rfind(mark) > asked.rfind(end) for mark, end in THOUGHTS.items()) or any(
