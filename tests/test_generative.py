@@ -296,8 +296,9 @@ def test_answers_are_the_tokens_of_the_templates_own_message(form, spaces, tmp_p
     np.testing.assert_allclose(found.total[0], [each.sum() for each in said], atol=1e-4)
     assert found.tokens[0].tolist() == [len(each) for each in said]
     text = "the man is a [MASK]."
-    filled = model.mask_log_prob([text], ["nurse", "25", "看護師"], [picture])[0]
-    for value, word in zip(filled, ["nurse", "25", "看護師"], strict=True):
+    words = ["nurse", "25", *["看護師"] * ("bytes" in spaces)]
+    filled = model.mask_log_prob([text], words, [picture])[0]
+    for value, word in zip(filled, words, strict=True):
         whole, begun = (
             plain(picture, PROMPTS.describe, each)
             for each in (text.replace("[MASK]", word), "the man is a")
@@ -382,10 +383,25 @@ def test_a_template_that_asks_for_today_gets_one_day(form, tmp_path, monkeypatch
     assert other.revision.partition(";")[2] != model.revision.partition(";")[2]
 
 
-def test_a_template_that_draws_is_refused(tmp_path):
-    drawn = "{{ ['a', 'b'] | random }}" + generative_models.LLAVA
-    with pytest.raises(CheckpointError, match="differently"):
-        models.load(written(tmp_path, drawn), device="cpu")
+@pytest.mark.parametrize(
+    ("drawn", "why"),
+    [("{{ ['a', 'b'] | random }}", "differently"), ("{{ now() }}", "'now' is und")],
+)
+def test_a_template_that_draws_or_asks_for_what_is_not_there_is_refused(drawn, why, tmp_path):
+    with pytest.raises(CheckpointError, match=why) as caught:
+        models.load(written(tmp_path, drawn + generative_models.LLAVA), device="cpu")
+    assert "download it again" not in str(caught.value)
+
+
+def test_a_template_may_lie_with_the_tokenizer(tmp_path):
+    folder = written(tmp_path, MESSAGES["LLaVA's"])
+    found = models.load(folder, device="cpu").log_likelihood(pictures(1), CAPTIONS[:1]).total
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["chat_template"] = (folder / "chat_template.jinja").read_text()
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "chat_template.jinja").unlink()
+    same = models.load(folder, device="cpu").log_likelihood(pictures(1), CAPTIONS[:1]).total
+    np.testing.assert_array_equal(found, same)
 
 
 def test_a_network_that_draws_is_refused(folders, monkeypatch):

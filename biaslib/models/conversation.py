@@ -107,7 +107,12 @@ class Conversation:
 
     def _require_one(self, question: str, said: str = "") -> None:
         """Refuse a template that writes one conversation differently each time."""
-        if len({self.rendered(question, said) for _ in range(TIMES)}) > 1:
+        try:
+            found = {self.rendered(question, said) for _ in range(TIMES)}
+        except jinja2.TemplateError as error:
+            what = f"the chat template of {self.name} cannot be used: {error}"
+            raise CheckpointError(what) from error
+        if len(found) > 1:
             raise CheckpointError(
                 f"the chat template of {self.name} writes one conversation differently each time: "
                 "take out what it draws at random"

@@ -558,7 +558,7 @@ def load(
     require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
-    template = getattr(processor, "chat_template", None)
+    template = processor.chat_template or processor.tokenizer.chat_template
     if isinstance(template, dict):
         template = template.get("default")
     if not template:
