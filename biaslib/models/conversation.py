@@ -27,18 +27,11 @@ OF_TRAINING = re.compile(r"\{%-?\s*(end)?generation\s*-?%\}")
 THINKING = ("enable_thinking", "thinking")
 """What chat templates call the variable that switches thinking off where it is False."""
 
-THOUGHTS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "<reasoning>": "</reasoning>",
-    "<seed:think>": "</seed:think>",
-    "◁think▷": "◁/think▷",
-    "[THINK]": "[/THINK]",
-    "<|START_THINKING|>": "<|END_THINKING|>",
-    "<|begin_of_thought|>": "<|end_of_thought|>",
-    "<|channel>thought": "<channel|>",
-    "<|channel|>analysis": "<|channel|>final",
-}
+OPENED = (
+    "<think> <thinking> ◁think▷ [THINK] <|START_THINKING|> <|channel>thought <|channel|>analysis"
+)
+CLOSED = "</think> </thinking> ◁/think▷ [/THINK] <|END_THINKING|> <channel|> <|channel|>final"
+THOUGHTS = dict(zip(OPENED.split(), CLOSED.split(), strict=True))
 """Marks between which models think."""
 
 TRIED = "yes"
@@ -163,20 +156,12 @@ class Conversation:
             f"{question!r} it makes {prompt!r}, and with the answer {TRIED!r} {both!r}"
         )
 
-    def _messages(self, prompt: str, answer: str, shown: list[dict]) -> list[dict[str, Any]]:
-        """Return a prompt and an answer, if there is one, as chat templates take them."""
-        asked = {"role": "user", "content": [*shown, {"type": "text", "text": prompt}]}
-        said = {"role": "assistant", "content": self.content(self.lead + answer)}
-        return [asked, said] if answer else [asked]
-
     def _apply(self, prompt: str, answer: str, shown: list[dict], **how: Any) -> Any:
-        return self.processor.apply_chat_template(
-            self._messages(prompt, answer, shown),
-            chat_template=self.template,
-            add_generation_prompt=not answer,
-            **self.switches,
-            **how,
-        )
+        messages = [{"role": "user", "content": [*shown, {"type": "text", "text": prompt}]}]
+        if answer:
+            messages.append({"role": "assistant", "content": self.content(self.lead + answer)})
+        how |= {"chat_template": self.template, "add_generation_prompt": not answer}
+        return self.processor.apply_chat_template(messages, **how, **self.switches)
 
     def rendered(self, prompt: str, answer: str = "", picture: bool = True) -> str:
         """Return a prompt beside a picture in the chat template, or also its answer."""
