@@ -79,7 +79,7 @@ def test_word_scores_are_means_over_sentences(toy):
 
 def test_p_values_over_rows_are_corrected(toy):
     scores, _ = study.run(toy, ["C6", "C8", "C11"], ["word"], n_bootstrap=50)
-    np.testing.assert_allclose(scores["p_holm"], inference.adjust(scores["p_value_words"], "holm"))
+    np.testing.assert_allclose(scores["p_holm"], inference.adjust(scores["p_value"], "holm"))
 
 
 def test_random_attributes_agree_with_a_slow_computation(toy):
@@ -127,7 +127,7 @@ def test_a_planted_cluster_makes_random_attributes_significant(toy):
 def test_p_among_random_sets():
     effect_sizes = np.array([0.1, -0.5, 0.9])
     null = inference.RandomAttributeNull(np.empty((3, 0)), np.empty((3, 0)), effect_sizes)
-    random = study.RandomAttributes("t", "word", null, np.ones(3))
+    random = study.RandomAttributes("t", "word", null, np.ones(3), 20)
     assert random.p_value(0.5) == 3 / 4
     assert random.p_value(-2.0) == 1 / 4
 

@@ -5,6 +5,7 @@ from biaslib.inference._bootstrap import (
     Interval,
     bootstrap,
     bootstrap_effect_size,
+    bootstrap_mean,
     largest_effect_size,
     stratified_bootstrap,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "bootstrap",
     "bootstrap_c_asc",
     "bootstrap_effect_size",
+    "bootstrap_mean",
     "bootstrap_selection",
     "bootstrap_top_k",
     "exchange_test",
