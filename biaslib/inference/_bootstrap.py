@@ -367,8 +367,8 @@ def bootstrap_effect_size(
     -----
     With eight words a side an interval is rough, and d is limited (see
     :func:`largest_effect_size`), so that it cannot be read as a test. It says how much the number
-    depends on the words chosen. In simulations it holds a true d up to 1.4 in 93 to 96 of 100
-    cases, one of 1.6 to 1.9 in 91 to 95, and one still nearer to the limit of 2 in more
+    depends on the words chosen. In simulations it holds a true d up to 1.4 in 94 to 99 of 100
+    cases, one of 1.6 to 1.9 in 92 to 95, and one still nearer to the limit of 2 in up to 99
     (:ref:`the table of levels <levels>`).
 
     Examples

@@ -25,6 +25,7 @@ from biaslib.runtime._profile import (
     providers,
 )
 from biaslib.runtime._stamp import (
+    EDITED,
     USED,
     Provenance,
     note_batches,
@@ -38,6 +39,7 @@ from biaslib.runtime._store import Store
 from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes
 
 __all__ = [
+    "EDITED",
     "INVISIBLE",
     "MISSING",
     "PROFILES",

@@ -866,8 +866,8 @@ def misnaming_rates(named: pandas.DataFrame, seed: int = 0) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         *statistic*, *value*; *low*, *high* (:func:`biaslib.inference.bootstrap_mean`; NaN of one
-        entity); *p_value* (against one half, :func:`biaslib.inference.sign_flip_test`); *n*
-        entities, *images*, *count*.
+        entity); *p_value* (against one half, :func:`biaslib.inference.sign_flip_test`); *count*
+        of *n* images, of so many *entities*.
     """
     named = named if "share" in named else named.assign(share=1.0)
     wrong = named[named["wrong"].astype(bool) & named["fits the gender"].notna()]
@@ -882,7 +882,7 @@ def _rate(rows: pandas.DataFrame, column: str, seed: int) -> dict:
     """Return how often a column is true, entities being the units."""
     hits, share = rows[column].to_numpy(dtype=float), rows["share"].to_numpy()
     units, entities = pandas.factorize(rows["entity"], sort=True)
-    row = {"n": len(entities), "images": share.sum(), "count": hits @ share}
+    row = {"n": share.sum(), "count": hits @ share, "entities": len(entities)}
     if not len(rows):
         return dict.fromkeys(("value", "low", "high", "p_value"), np.nan) | row
     mean = inference.bootstrap_mean(hits, units, share, rng=seed, within=(0.0, 1.0))
