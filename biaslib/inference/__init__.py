@@ -5,7 +5,6 @@ from biaslib.inference._bootstrap import (
     Interval,
     bootstrap,
     bootstrap_effect_size,
-    bootstrap_mean,
     largest_effect_size,
     stratified_bootstrap,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "bootstrap",
     "bootstrap_c_asc",
     "bootstrap_effect_size",
-    "bootstrap_mean",
     "bootstrap_selection",
     "bootstrap_top_k",
     "exchange_test",

@@ -16,7 +16,6 @@ from biaslib.metrics.inputs import (
     real_number,
     real_numbers,
     refused,
-    require_length,
     whole_number,
     whole_numbers,
 )
@@ -203,52 +202,6 @@ def bootstrap(
     if values.ndim == 1:
         summary = tuple(float(each) for each in summary)
     return Interval(*summary, tuple(n_units), values)
-
-
-def bootstrap_mean(
-    values: ArrayLike,
-    units: ArrayLike,
-    weights: ArrayLike | None = None,
-    n_resamples: int = 2_000,
-    rng: np.random.Generator | int | None = None,
-    within: tuple[float, float] | None = None,
-    limit: float | None = None,
-) -> Interval:
-    """Return an interval at 95% of a mean over items, such as images, that draws units of them.
-
-    Parameters
-    ----------
-    values, units
-        Of each of n items: its number, and the unit that it belongs to, such as a triplet.
-    weights
-        How much each item counts; by default all alike.
-    n_resamples, rng, within, limit
-        As of :func:`bootstrap`.
-
-    Raises
-    ------
-    InputError
-        As :func:`bootstrap`, and if the lists are not of one length.
-
-    Examples
-    --------
-    >>> interval = bootstrap_mean([0.0, 1.0, 1.0, 1.0], ["a", "a", "b", "c"], rng=0, within=(0, 1))
-    >>> interval.estimate, interval.n_units
-    (0.75, (3,))
-    """
-    values = real_numbers(values, "values", "one number an item, of at least one", 1)
-    owner, _ = label_codes(units, "units", len(values))
-    weights = np.ones(len(values)) if weights is None else real_numbers(weights, "weights", ndim=1)
-    require_length(weights, len(values), "weights", "values")
-    total, size = np.bincount(owner, values * weights), np.bincount(owner, weights)
-    return bootstrap(
-        lambda drawn: (total @ drawn) / (size @ drawn),
-        [len(size)],
-        within=within,
-        n_resamples=n_resamples,
-        rng=rng,
-        limit=limit,
-    )
 
 
 def stratified_bootstrap(

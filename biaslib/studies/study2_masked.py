@@ -865,7 +865,7 @@ def misnaming_rates(named: pandas.DataFrame, seed: int = 0) -> pandas.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        *statistic*, *value*; *low*, *high* (:func:`biaslib.inference.bootstrap_mean`; NaN of one
+        *statistic*, *value*; *low*, *high* (:func:`biaslib.inference.bootstrap`; NaN of one
         entity); *p_value* (against one half, :func:`biaslib.inference.sign_flip_test`); *count*
         of *n* images, of so many *entities*.
     """
@@ -882,10 +882,14 @@ def _rate(rows: pandas.DataFrame, column: str, seed: int) -> dict:
     """Return how often a column is true, entities being the units."""
     hits, share = rows[column].to_numpy(dtype=float), rows["share"].to_numpy()
     units, entities = pandas.factorize(rows["entity"], sort=True)
-    row = {"n": share.sum(), "count": hits @ share, "entities": len(entities)}
-    if not len(rows):
-        return dict.fromkeys(("value", "low", "high", "p_value"), np.nan) | row
-    mean = inference.bootstrap_mean(hits, units, share, rng=seed, within=(0.0, 1.0))
-    test = inference.sign_flip_test(np.bincount(units, (hits - 0.5) * share), rng=seed)
-    value = {"value": mean.estimate, "low": mean.low, "high": mean.high}
-    return value | {"p_value": test.p_value} | row
+    count, size = np.bincount(units, hits * share), np.bincount(units, share)
+    row = dict.fromkeys(("value", "low", "high", "p_value"), np.nan)
+    if len(rows):
+        found = inference.bootstrap(
+            lambda drawn: (count @ drawn) / (size @ drawn), [len(size)], (0.0, 1.0), rng=seed
+        )
+        row |= {"value": found.estimate, "low": found.low, "high": found.high}
+        row["p_value"] = inference.sign_flip_test(count - size / 2, rng=seed).p_value
+    # Whole numbers, but where names tie.
+    n, k = (int(x) if x.is_integer() else x for x in (size.sum().round(6), count.sum().round(6)))
+    return row | {"n": n, "count": k, "entities": len(entities)}

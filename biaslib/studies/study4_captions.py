@@ -811,9 +811,17 @@ def mean_interval(
     n_resamples, seed
         Of the resamples.
     **bounds
-        ``within`` or ``limit``, as :func:`biaslib.inference.bootstrap_mean`.
+        ``within`` or ``limit``, as :func:`biaslib.inference.bootstrap`.
     """
     if not len(values):
         return (np.nan,) * 3
-    interval = inference.bootstrap_mean(values, triplets, None, n_resamples, seed, **bounds)
+    units = np.unique(triplets, return_inverse=True)[1]
+    total, size = np.bincount(units, values), np.bincount(units).astype(float)
+    interval = inference.bootstrap(
+        lambda weights: (total @ weights) / (size @ weights),
+        [len(size)],
+        n_resamples=n_resamples,
+        rng=seed,
+        **bounds,
+    )
     return interval.estimate, interval.low, interval.high
