@@ -514,6 +514,14 @@ def test_pictures_that_cannot_be_used_are_named(folder, bad):
     assert caught.value.path == folder / "00.png"
 
 
+@pytest.mark.parametrize("name", ["x.JFIF", "x.jp2", "x.heic"])
+def test_pictures_without_a_row_are_named_by_any_of_their_endings(folder, name):
+    (folder / name).write_bytes((folder / "00.png").read_bytes())
+    with pytest.raises(DataError) as caught:
+        audit.read_folder(folder)
+    assert caught.value.word == name
+
+
 @pytest.mark.parametrize("other", ["wom\u0435n", "WOMEN", "women"])
 def test_labels_that_look_alike_are_two_groups_and_noted(folder, other):
     spelt = [("women", other, "men")[at % 3] for at in range(24)]

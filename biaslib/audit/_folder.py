@@ -30,7 +30,11 @@ FEWEST = 5
 FOR_INTERSECTION = 10
 """People that every intersection of two columns needs, or it is left out and named."""
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif")
+ENDINGS = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib",
+    ".tif", ".tiff", ".avif", ".jp2", ".j2k", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".heic",
+)  # fmt: skip
+"""What pictures' names end in: of one without a row in the table nothing else tells."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ import pandas
 
 from biaslib.errors import InputError
 
+PROGRAMS = (".", "@eaDir", "__MACOSX", "Thumbs.db", "desktop.ini")
+"""How files and folders begin that a program put beside a person's."""
+
 
 def file_sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits."""
@@ -83,7 +86,7 @@ def is_hidden(path: Path) -> bool:
     >>> [is_hidden(Path(name)) for name in ("._x.jpg", "@eaDir/x.jpg", "_DSC0001.jpg")]
     [True, True, False]
     """
-    return any(part.startswith((".", "@eaDir", "__MACOSX")) for part in path.parts)
+    return any(part.startswith(PROGRAMS) for part in path.parts)
 
 
 def read_text(path: str | os.PathLike, error: type[InputError]) -> str:
