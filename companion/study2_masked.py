@@ -171,7 +171,9 @@ def _of_the_six(found: study.Results, where: str) -> list[display.Table]:
     named = study.top_candidates(found.log_probs, known)
     parts = [display.table(quoted, f"{where}visual bias of each entity, to quote")]
     if len(named):
-        caption = "pictures for which another entity is named (logic of the paper's Table 3)"
+        caption = (
+            "how often another entity is named (logic of the paper's Table 3; entities drawn anew)"
+        )
         rates = study.misnaming_rates(named)
         parts.append(display.table(rates, where + caption, decimals=3))
     return parts

@@ -106,19 +106,19 @@ def row_name(test: str) -> str:
 
 def scores_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     """Return scores of all tests as the reader sees them: rounded, in words."""
-    words = scores["p_low_words"], scores["p_high_words"]
+    words, items = ((scores[f"p_low{of}"], scores[f"p_high{of}"]) for of in ("", "_paper"))
     return pandas.DataFrame(
         {
             "test": scores["test"],
             "level": scores["level"],
             "d": scores["value"],
             "95% interval": interval_texts(scores),
-            "p, items": p_cells(scores["p_value"], scores["p_low"], scores["p_high"]),
-            "p, words": p_cells(scores["p_value_words"], *words),
+            "p, items": p_cells(scores["p_value_paper"], *items),
+            "p, words": p_cells(scores["p_value"], *words),
             "p, Holm": p_cells(scores["p_holm"], *words, "holm"),
             "p, BH": p_cells(scores["p_bh"], *words, "bh"),
-            "items a side": scores["n"],
-            "words a side": scores["n_words"],
+            "items": scores["n_texts"],
+            "words": scores["n"],
         }
     )
 
@@ -129,7 +129,7 @@ def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> 
         "test": "test",
         "level": "level",
         "value": "d",
-        "p_value_words": "permutation p",
+        "p_value": "permutation p",
         "p_bh": "permutation p, BH",
         "p_random": "p among random sets",
         "p_random_bh": "p among random sets, BH",
@@ -199,8 +199,8 @@ def _panel_sentence(row: dict, d: float, random) -> str:
     return (
         f"{test.title}, {row['level']} level; positive: {test.direction}. d = {signed(d)}, 95% "
         f"interval {interval_text(stretch * row['low'], stretch * row['high'])}, "
-        f"{row['n_words']} words a side. Relabelled targets reach this d or more in "
-        f"{_share(row['p_value_words'])} of partitions (one-sided p). Random attribute words "
+        f"{row['n']} target words. Relabelled targets reach this d or more in "
+        f"{_share(row['p_value'])} of partitions (one-sided p). Random attribute words "
         f"reach this size in {_share(random.p_value(row['value']))} of "
         f"{len(random.effect_sizes):,} sets; 95% of them stay within "
         f"±{stretch * random.quantile():.2f}, and the permutation test "
@@ -225,7 +225,7 @@ def significant(
     random
         Whether the effect must also be rare among random attribute words.
     """
-    asked = [scores["p_value_words" if words else "p_value"]]
+    asked = [scores["p_value" if words else "p_value_paper"]]
     asked += [placed["p_random"]] if random else []
     if corrected:
         asked = [inference.adjust(each, "holm") for each in asked]

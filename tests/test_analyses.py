@@ -114,8 +114,8 @@ def test_the_p_values_are_those_of_the_chapter(of_c6, monkeypatch):
     score = text_encoders.score(each, n_bootstrap=20)
     assert row["value"] == pytest.approx(score["value"])
     assert row["value_ddof0"] == pytest.approx(score["value_ddof0"])
-    assert row["p_items"] == pytest.approx(score["p_value"])
-    assert row["p_words"] == pytest.approx(score["p_value_words"])
+    assert row["p_items"] == pytest.approx(score["p_value_paper"])
+    assert row["p_words"] == pytest.approx(score["p_value"])
     word = found.loc[("the word alone", "all")]
     assert word["p_items"] == word["p_words"]
     assert found["p_random"].between(1 / 51, 1).all()
@@ -127,8 +127,8 @@ def test_switches_ask_more_and_more():
             "test": ["C6", "C8", "C3", "ABW"],
             "level": "word",
             "value": [1.5, 1.0, 0.7, 0.1],
-            "p_value": [0.001, 0.002, 0.02, 0.3],
-            "p_value_words": [0.001, 0.004, 0.06, 0.3],
+            "p_value_paper": [0.001, 0.002, 0.02, 0.3],
+            "p_value": [0.001, 0.004, 0.06, 0.3],
         }
     )
     placed = pandas.DataFrame({"p_random": [0.001, 0.3, 0.4, 0.9]})

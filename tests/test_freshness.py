@@ -1,11 +1,13 @@
 """A page shows what the present packages compute, and a notebook runs only if it has to."""
 
+import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -244,3 +246,45 @@ def test_comments_and_docstrings_change_nothing(package, one, other, same):
     used = runtime.used()
     (package / "module.py").write_text(other)
     assert is_current(used) is same
+
+
+def test_a_file_that_is_dated_ahead_is_hashed(package):
+    """As of a zip from another time zone: other bytes are another source."""
+    ahead, path, found = time.time() + 7_200, package / "module.py", []
+    for text in ("a = 1", "a = 2"):
+        path.write_text(text)
+        os.utime(path, (ahead, ahead))
+        found.append(runtime.used())
+    (name,) = [each for each in found[0]["files"] if each.endswith("module.py")]
+    assert found[0]["files"][name] != found[1]["files"][name]
+    assert runtime.EDITED not in (each["files"][name] for each in found)
+    assert found[0]["source"] != found[1]["source"]
+
+
+def test_the_profile_of_a_run_is_the_one_that_was_begun():
+    code = "from biaslib import runtime; runtime.start('paper'); print(runtime.used()['settings'])"
+    clean = {name: value for name, value in os.environ.items() if name != "BIASLIB_PROFILE"}
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "'profile': 'paper'" in said.stdout
+
+
+def test_the_hash_of_a_folder_is_one_on_every_system(tmp_path):
+    """By parts of its paths, upper case before lower, as they are written with slashes."""
+    for name in ("a-c.csv", "B.csv", "a/b.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"1\n")
+    digest = hashlib.sha256(b"1\n").hexdigest()
+    listed = "".join(f"{name}\0{digest}\n" for name in ("B.csv", "a/b.csv", "a-c.csv"))
+    assert runtime.source_hash(tmp_path) == hashlib.sha256(listed.encode()).hexdigest()[:12]
+    kept = subprocess.run(
+        ["git", "check-attr", "eol", "biaslib/published/data/stated.csv"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert kept.stdout.strip().endswith("eol: lf")

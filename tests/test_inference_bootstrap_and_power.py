@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from biaslib import inference
 from biaslib.inference import _power
@@ -104,6 +104,35 @@ def test_a_statistic_that_rests_on_few_of_the_units_has_their_degrees_of_freedom
     halves = [np.arctanh(each.high / 9) - np.arctanh(each.estimate / 9) for each in (every, few)]
     wanted = [stats.t.ppf(0.975, f) * np.sqrt((f + 1) / f) for f in (39, 2)]
     assert halves[1] / halves[0] == pytest.approx(wanted[1] / wanted[0])
+
+
+@pytest.mark.parametrize(("n", "d"), [(4, 1.89), (8, 1.9), (8, 1.95), (12, 1.95)])
+def test_an_interval_holds_an_effect_size_that_these_words_cannot_have(n, d):
+    """Two normal populations: d = D / sqrt(1 + D^2 / 4), D in their standard deviations."""
+    apart, rng, held = 2 * d / np.sqrt(4 - d**2), np.random.default_rng(n), 0
+    for at in range(60):
+        near = rng.normal(np.repeat([apart, 0.0], n))[:, None]
+        units = [range(n), range(n), [0], [0]]
+        found = inference.bootstrap_effect_size(near, 0 * near, *units, n_resamples=200, rng=at)
+        assert found.low <= found.estimate <= found.high < 2
+        held += found.low <= d <= found.high
+    assert held >= stats.binom.ppf(1e-4, 60, 0.93)
+
+
+def test_the_interval_of_many_words_is_that_of_the_noncentral_t_distribution():
+    """Of the same differences of normal scores; the spread within sets is that of n - 2."""
+    n, rng = 150, np.random.default_rng(3)
+    x, y = rng.normal([[3.0], [0.0]], size=(2, n))
+    near, units = np.concatenate([x, y])[:, None], [range(n), range(n), [0], [0]]
+    found = inference.bootstrap_effect_size(near, 0 * near, *units, n_resamples=4_000, rng=0)
+    t = stats.ttest_ind(x, y).statistic
+    ends = [
+        optimize.brentq(lambda away, p=p: stats.nct.cdf(t, 2 * n - 2, away) - p, 0, 2 * t)
+        for p in (0.975, 0.025)
+    ]
+    apart = np.array(ends) * np.sqrt(2 / n)
+    expected = apart / np.sqrt(1 + apart**2 / 4)
+    np.testing.assert_allclose([found.low, found.high], expected, atol=0.015)
 
 
 def test_no_two_sets_are_further_apart_than_the_largest_effect_size():

@@ -114,6 +114,7 @@ CALLS = {
         freedom=3.0,
         n_equal=4,
         limit=8.0,
+        items=(5, 6),
     ),
     inference.stratified_bootstrap: dict(
         statistic=lambda w: (np.arange(float(len(w))) @ w) / w.sum(axis=0),
@@ -462,6 +463,7 @@ VALUES = [
     (inference.bootstrap, {"n_units": []}, "n_units", None),
     (inference.bootstrap, {"n_resamples": 1}, "n_resamples", None),
     (inference.bootstrap, {"within": (0.0, 1.0, 2.0)}, "within", None),
+    (inference.bootstrap, {"items": [8]}, "items", None),
     (inference.bootstrap, {"statistic": lambda w: w[0] * np.nan}, None, None),
     (inference.stratified_bootstrap, {"share": 1.5}, "share", None),
     (inference.bootstrap_effect_size, {"cosines_a": COSINES[:3]}, "cosines_a", None),

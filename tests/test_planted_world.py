@@ -184,16 +184,27 @@ def test_equivalence_needs_the_whole_interval_within_the_bound():
     assert zero([0.0]) is None
 
 
+SEEDS_OF_FLOORS = [5, 7, 11, 12, 13]
+
+
 def test_the_noise_floor_leaves_its_own_seed_out():
     tables = [
         pandas.DataFrame({"value": [size] * 10, "dose": 0, "seed": seed}).assign(
             measure="logit", model="m", style=""
         )
-        for seed, size in enumerate([9.0, 1, 1, 1, 1])
+        for seed, size in zip(SEEDS_OF_FLOORS, [9.0, 1, 1, 1, 1], strict=True)
     ]
     floor = study.noise_floor(pandas.concat(tables)).set_index("seed")["floor"]
-    assert floor[0] == 1
-    assert floor[1] > 1
+    assert floor.index.tolist() == SEEDS_OF_FLOORS
+    assert floor[5] == 1
+    assert floor[7] > 1
+
+
+def test_words_are_chosen_by_a_name_that_is_there():
+    table = pandas.DataFrame({"taxonomy": [True, False], "slot": ["attribute", "role"]})
+    assert study.of_words(table, "taxonomy").index.tolist() == [0]
+    with pytest.raises(ValueError, match="Taxonomy"):
+        study.of_words(table, "Taxonomy")
 
 
 # What the chapter says

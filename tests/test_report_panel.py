@@ -15,7 +15,7 @@ def scores_and_random(encoder):
     scores, embedded = study.run(encoder, ["C6", "C8"], ["word", "contextual"], n_bootstrap=200)
     empty = np.empty((101, 0))
     null = inference.RandomAttributeNull(empty, empty, np.linspace(-1.5, 1.5, 101))
-    random = [study.RandomAttributes(e.name, e.level, null, np.ones(101)) for e in embedded]
+    random = [study.RandomAttributes(e.name, e.level, null, np.ones(101), 70) for e in embedded]
     return scores, embedded, random
 
 
@@ -44,8 +44,8 @@ def test_the_page_carries_the_scores(panel, scores_and_random):
             stretch, sentence = row[column] / row["value"], panel.sentence(*chosen)
             assert f"d = {display.signed(row[column])}" in sentence
             assert f"interval {display.signed(stretch * row['low'])} to" in sentence
-            assert f"{row['n_words']} words a side" in sentence
-            assert f"in {row['p_value_words']:.1%} of partitions" in sentence
+            assert f"{row['n']} target words" in sentence
+            assert f"in {row['p_value']:.1%} of partitions" in sentence
             assert f"in {sets.p_value(row['value']):.1%} of 101 sets" in sentence
             assert f"±{stretch * sets.quantile():.2f}" in sentence
 

@@ -689,10 +689,10 @@ def test_the_page_has_the_39_results_of_a_real_encoder_that_the_book_quotes(site
     stored = pandas.read_csv(ROOT / "tests" / "golden" / "text_encoder_results.csv")
     stored = stored.set_index(rows)
     captions = {
-        "39 effect sizes, intervals": {"d": "value", "p, items": "p_value"},
+        "39 effect sizes, intervals": {"d": "value", "p, items": "p_value_paper"},
         "rejection rates with matched": {"random sets rejected": "rejected"},
         "All 39 rows: permutation p": {
-            "permutation p": "p_value_words",
+            "permutation p": "p_value",
             "p among random sets": "p_random",
         },
     }

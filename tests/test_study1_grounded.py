@@ -15,6 +15,7 @@ from support import stored
 
 import plantedworld
 from biaslib import datasets, inference, models, runtime, stimuli
+from biaslib.errors import InputError
 from biaslib.metrics.association import cosines
 from biaslib.pictures.images import WithRegions
 from biaslib.studies import study1_grounded as study
@@ -167,7 +168,8 @@ def test_p_values_of_words_are_those_of_words_without_copies():
     for experiment in (1, 2, 3):
         one, many = study.score(once, experiment, 0), study.score(four, experiment, 0)
         assert many["p_value"] == pytest.approx(one["p_value"], abs=0.005)
-        assert (many["n"], many["n_texts"]) == (12, 48)
+        # What changes sides: six words of X and of Y, or four of A and of B.
+        assert (many["n"], many["n_texts"]) == (8 if experiment == 3 else 12, 48)
         if experiment < 3:
             assert abs(many["p_value_paper"] - one["p_value_paper"]) > 0.005
 
@@ -255,6 +257,46 @@ def test_an_interval_of_experiment_3_needs_two_words_a_set():
     row = study.score(sets, 3, 50)
     assert row["value"] > 0
     assert np.isnan([row["low"], row["high"]]).all()
+
+
+def test_resamples_without_a_word_of_one_of_the_sets_are_left_out_of_experiment_3():
+    """Of eight words of A three are left beside pictures of X; two units have no draws of none."""
+    for seed in range(4):
+        sets = embedded(np.random.default_rng(seed), n=(6, 6, 8, 8, 8, 8), copies=1)
+        for column in (sets.embeddings, sets.words, sets.images):
+            column["Ax"] = column["Ax"][5:]
+        row = study.score(sets, 3, 200, p_values=False)
+        assert 0 <= row["low"] <= row["value"] < row["high"] < np.inf
+        interval = study.resampled(sets, 3, study._words(sets), 400, 0)
+        undefined = np.isnan(interval.values[800:1200]).any(axis=1).mean()  # words of A drawn anew
+        assert undefined == pytest.approx((5 / 8) ** 8, abs=0.03)
+
+
+@pytest.mark.parametrize("experiment", [1, 2])
+def test_an_effect_size_of_three_words_has_no_interval(experiment):
+    row = study.score(embedded(np.random.default_rng(1), n=(3, 6, 4, 4, 4, 4)), experiment, 50)
+    assert np.isfinite([row["value"], row["p_value"]]).all()
+    assert np.isnan([row["low"], row["high"]]).all()
+
+
+def test_maskings_that_leave_nothing_to_ask_are_passed_over(store):
+    model = models.load("visualbert", dose=3, seed=0)
+    every = planted_stimuli("C6", levels=("contextual",))
+    options = {"store": store, "n_bootstrap": 0, "p_values": False, "experiments": (1, 2)}
+    assert len(study.run(model, every, maskings=("none", "words"), **options)) == 2
+    assert study.run(model, every, maskings=("words",), **options).empty
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "named"),
+    [
+        ({"domain": "in domain", "own": "mine"}, InputError, "out of domain"),
+        ({"weights": {"VisualBERT": "visualbert-nlvr2"}}, runtime.UnknownNameError, "VisualBERT"),
+    ],
+)
+def test_settings_that_would_be_ignored_are_refused(settings, error, named):
+    with pytest.raises(error, match=named):
+        study.inputs("paper", **settings)
 
 
 def test_a_picture_in_both_target_sets_has_no_p_value_of_pictures():

@@ -191,6 +191,43 @@ def test_the_wrong_name_is_found_and_held_against_the_gender_in_the_picture(stor
     assert found.loc["the wrong name fits the gender", ["count", "n"]].tolist() == [2, 4]
 
 
+@pytest.mark.parametrize("order", [["purse", "briefcase"], ["briefcase", "purse"]])
+def test_names_that_tie_share_a_picture_in_any_order(order):
+    pictures_of = [(gender, f"{gender}{at}") for gender in (WOMAN, MAN) for at in range(3)]
+    rows = [("purse", *each, PERSON, name, np.log(0.3)) for each in pictures_of for name in order]
+    named = study.top_candidates(pandas.DataFrame(rows, columns=study.COLUMNS), pair())
+    assert named.groupby("image")["share"].sum().tolist() == [1] * 6
+    found = study.misnaming_rates(named).set_index("statistic")
+    assert found[["count", "n", "value"]].to_numpy().tolist() == [[3, 6, 0.5], [1.5, 3, 0.5]]
+
+
+def test_rates_of_wrong_names_take_the_entity_as_the_unit():
+    """Six entities of twelve pictures, with rates of their own about one half."""
+    rng, held, rejected = np.random.default_rng(0), 0, 0
+    for at in range(120):
+        rates = rng.beta(0.5, 0.5, size=6)[:, None]
+        wrong = rng.random((6, 12)) < rates
+        names = np.repeat(list("abcdef"), 12)
+        named = {"entity": names, "wrong": wrong.ravel(), "fits the gender": None}
+        row = study.misnaming_rates(pandas.DataFrame(named), seed=at).iloc[0]
+        held += row["low"] <= 0.5 <= row["high"]
+        rejected += row["p_value"] < 0.05
+        away = (wrong - 0.5).sum(axis=1)
+        sums = np.abs(np.array(list(itertools.product((-1, 1), repeat=6))) @ away)
+        assert row["p_value"] == pytest.approx((sums >= abs(away.sum()) - 1e-9).mean())
+    assert held >= stats.binom.ppf(1e-4, 120, 0.95)
+    assert rejected <= stats.binom.ppf(1 - 1e-4, 120, 0.05)
+
+
+def test_the_order_of_entities_changes_no_bound(store):
+    found = run(store)
+    of_text = found.log_probs[found.log_probs["image"] == ""]
+    ways = (study.scores(found.log_probs, of_text, each, 50) for each in (pair(), pair()[::-1]))
+    first, second = (way.set_index(["test", "level", "statistic"]).sort_index() for way in ways)
+    assert first["low"].notna().sum() >= 8
+    pandas.testing.assert_frame_equal(first[["low", "high"]], second[["low", "high"]])
+
+
 # What the paper leaves open
 
 

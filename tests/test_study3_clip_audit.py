@@ -501,3 +501,34 @@ def test_c_asc_of_two_equal_groups_is_bounded_and_the_check_inverts_it():
         lambda c: c / (1 - c**2 / 4),
     ):
         assert not verdicts.check_within(wrong).passed
+
+
+def test_resamples_without_a_member_count_no_word_as_erased_or_not():
+    """A group of one person of twelve: a third of the resamples have none of them."""
+    rng, units = np.random.default_rng(0), np.repeat(np.arange(12), 5)
+    members = pandas.DataFrame({"one": units < 1, "others": units >= 1})
+    cosines = rng.normal(size=(40, 60)).astype(np.float32)
+    ranking = caption_association.top_k(cosines, 60)
+    table = pandas.DataFrame({"word": range(40), "bias_type": "all of them"})
+    found = study.erasure(
+        study.Retrieval(cosines, ranking, 10), members, table, n_resamples=400, units=units
+    )
+    counts, rng = [], np.random.default_rng(0)
+    for _ in range(4_000):
+        drawn = np.bincount(rng.integers(12, size=12), minlength=12)[units]
+        if drawn[0]:
+            nearest = [np.repeat(row, drawn[row])[:10] for row in ranking]
+            ratios = [(units[row] < 1).mean() / (drawn[:5].sum() / 60) for row in nearest]
+            counts.append((np.array(ratios) < study.ERASED - 1e-9).sum())
+    low, high = np.quantile(counts, [0.025, 0.975])
+    row = found[(found["bias_type"] == "all") & (found["group"] == "one")].iloc[0]
+    assert [row["low"], row["high"]] == pytest.approx([low, high], abs=1.5)
+    assert row["low"] > 5
+
+
+def test_captions_of_ones_own_are_scored_with_what_is_stored(audit, monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("portraits were encoded anew")
+
+    monkeypatch.setattr(type(audit.model), "encode_image", refuse)
+    assert audit.c_asc(["a photo of a nurse"]).shape == (1, 2)

@@ -9,6 +9,7 @@ from scipy.special import log_expit
 import plantedworld
 from biaslib import published
 from biaslib.datasets import DataError
+from biaslib.errors import InputError
 from biaslib.pictures.images import pictures
 from biaslib.pictures.regions import NothingFoundError
 from biaslib.runtime import Store
@@ -642,3 +643,20 @@ def test_a_model_without_eyes_is_right_half_of_the_time(wrong):
     vlbs = np.mean([stereotyped for label, stereotyped in rows if label == "anti"])
     assert verdicts.check_blind([100, 100 * vlbs, 100 * right]).passed
     assert not verdicts.check_blind(wrong).passed
+
+
+@pytest.mark.parametrize("statistic", ["ivlas", "vlsb"])
+def test_models_are_compared_by_what_was_asked_for_or_not_at_all(statistic):
+    run = run_of({"category": ["gender"], "label": ["anti-stereotype"]}, scored([[1, 2, 3]]))
+    with pytest.raises(InputError, match=f"{statistic}.*vlrs, vlbs"):
+        study.paired_tests(run, statistic)
+
+
+def test_the_contrastive_scale_is_of_the_contrastive_cosine_alone(monkeypatch):
+    monkeypatch.setattr(study, "caption_scores", lambda m, h, p, t, store: np.zeros((1, len(t[0]))))
+    given = run_of({"category": ["gender"], "label": ["anti-stereotype"]}).inputs
+    heads = [study.ModelHead("FLAVA", head, True, "flava", "flava") for head in study.HEADS]
+    scales = [study.score_inputs(Dual(), head, given).scale for head in heads]
+    assert dict(zip(study.HEADS, scales, strict=True)) == {
+        "matching": 1.0, "contrastive": 10.0, "unimodal": 1.0,
+    }  # fmt: skip

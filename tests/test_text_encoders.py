@@ -1,16 +1,20 @@
 """The study of text encoders: its parts against slow ones, its chapter's claims as values."""
 
 import dataclasses
+import itertools
+import re
 
 import numpy as np
 import pandas
 import pytest
+from scipy import stats
 
 from biaslib import inference, runtime, stimuli
 from biaslib.inference._random_attributes import _uniform_draws
 from biaslib.metrics.association import effect_size
 from biaslib.stimuli import pool as word_pools
 from biaslib.studies import text_encoders as study
+from biaslib.studies.scores import COLUMNS
 from companion import text_encoders as plots
 
 
@@ -79,7 +83,7 @@ def test_word_scores_are_means_over_sentences(toy):
 
 def test_p_values_over_rows_are_corrected(toy):
     scores, _ = study.run(toy, ["C6", "C8", "C11"], ["word"], n_bootstrap=50)
-    np.testing.assert_allclose(scores["p_holm"], inference.adjust(scores["p_value_words"], "holm"))
+    np.testing.assert_allclose(scores["p_holm"], inference.adjust(scores["p_value"], "holm"))
 
 
 def test_random_attributes_agree_with_a_slow_computation(toy):
@@ -124,15 +128,68 @@ def test_a_planted_cluster_makes_random_attributes_significant(toy):
     assert random.rejection_rate(both_sides=True) > 0.20
 
 
+def test_every_item_is_a_unit_of_the_papers_p_value_on_either_side():
+    """X has four words, Y two of two sentences each: all 70 deals of eight items, all 15 of six."""
+    rng, kinds = np.random.default_rng(1), {"X": 4, "Y": 4, "A": 3, "B": 3}
+    words = {"X": list("abcd"), "Y": list("eeff"), "A": list("pqr"), "B": list("uvw")}
+    vectors = {role: rng.normal(size=(n, 6)) for role, n in kinds.items()}
+    row = study.score(study.EmbeddedTest("t", "sentence", vectors, words, words), n_bootstrap=20)
+    unit = {role: each / np.linalg.norm(each, axis=1)[:, None] for role, each in vectors.items()}
+    items = np.concatenate([unit["X"], unit["Y"]]) @ (unit["A"].mean(0) - unit["B"].mean(0))
+    by_word = np.append(items[:4], items[4:].reshape(2, 2).mean(axis=1))
+    for scores, name in ((items, "p_value_paper"), (by_word, "p_value")):
+        deals = [sum(each) for each in itertools.combinations(scores, 4)]
+        share = np.mean(np.array(deals) >= scores[:4].sum() - 1e-12)
+        assert row[name] == pytest.approx(share)
+    assert (row["n"], row["n_texts"]) == (6, 8)
+
+
+def test_scores_have_the_columns_of_every_study(toy):
+    scores, _ = study.run(toy, ["C6"], ["word"], n_bootstrap=20)
+    assert list(scores.columns[: len(COLUMNS)]) == list(COLUMNS)
+    assert scores[["profile", "n", "n_texts"]].to_numpy().tolist() == [["planted", 16, 16]]
+
+
+@pytest.mark.parametrize(("n", "alpha"), [(3, 0.05), (4, 0.05), (5, 0.05), (5, 0.1)])
+def test_a_test_on_both_sides_rejects_what_either_side_does(n, alpha):
+    """Of n items a side whose sums all differ: ranks of the sums, from above and from below."""
+    scores = 2.0 ** np.arange(2 * n)  # no two sums are equal
+    deals = [np.isin(np.arange(2 * n), each) for each in itertools.combinations(range(2 * n), n)]
+    x, y = (np.stack([scores[own == side] for own in deals]) for side in (True, False))
+    upper, lower = (stats.rankdata(by * x.sum(axis=1)) / len(deals) for by in (-1, 1))
+    null = inference.RandomAttributeNull(x, y, np.zeros(len(deals)))
+    p_values = inference.permutation_p_values(x, y)
+    np.testing.assert_allclose(p_values, upper)
+    random = study.RandomAttributes("t", "word", null, p_values, len(deals))
+    assert random.rejection_rate(alpha) == np.mean(upper < alpha)
+    assert random.rejection_rate(alpha, both_sides=True) == np.mean(
+        (upper < alpha) | (lower < alpha)
+    )
+
+
 def test_p_among_random_sets():
     effect_sizes = np.array([0.1, -0.5, 0.9])
     null = inference.RandomAttributeNull(np.empty((3, 0)), np.empty((3, 0)), effect_sizes)
-    random = study.RandomAttributes("t", "word", null, np.ones(3))
+    random = study.RandomAttributes("t", "word", null, np.ones(3), 20)
     assert random.p_value(0.5) == 3 / 4
     assert random.p_value(-2.0) == 1 / 4
 
 
 # The pool of ordinary words
+
+
+def test_no_random_word_names_a_gender_or_abuses():
+    """What a reading of the pool found, and the partners of words that are left out."""
+    kept, left_out = set(word_pools.word_pool()["word"]), word_pools.left_out_words()
+    seen = "madam mama nanny clergyman councilman craftsman gunman sportsman sultan pope sire bull "
+    seen += "cow bra brotherhood knight ram mare widowed bridal diva virgin sheikh butler valet "
+    seen += "dyke pimp brothel slag midget moron cripple gypsy hoe boner"
+    assert kept.isdisjoint(seen.split())
+    partners = "waiter waitress wizard witch god goddess host hostess steward stewardess master "
+    partners += "mistress actor actress heir heiress monk nun bull cow ram sow stag tsar"
+    assert set(partners.split()) <= left_out
+    persons = re.compile("(man|woman|lady|girl|boy|mother|father|master)$")
+    assert {word for word in kept if persons.search(word)} == {"human", "inhuman", "shaman"}
 
 
 def test_matched_words_are_alike():

@@ -261,7 +261,7 @@ def test_stored_results_of_the_text_encoder_are_those_found_in_other_ways():
     other = other.pivot(index=["test", "level"], columns="units", values="p_value")
     both = typed_values.RESULTS.join(other, how="inner")
     assert len(both) == 26
-    for ours, name in (("p_value", "items"), ("p_value_words", "words")):
+    for ours, name in (("p_value_paper", "items"), ("p_value", "words")):
         assert (both[ours] / both[name] - 1).abs().max() < 0.003
 
 

@@ -1,7 +1,7 @@
 """Intervals that resample the true unit: the word, the image, the person."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +64,7 @@ def bootstrap(
     freedom: ArrayLike | None = None,
     n_equal: int | None = None,
     limit: ArrayLike | None = None,
+    items: tuple[int, int] | None = None,
 ) -> Interval:
     r"""Return an interval at 95% of a statistic of one or several samples of units.
 
@@ -100,6 +101,12 @@ def bootstrap(
     .. math:: \tanh \Bigl( \operatorname{artanh} \hat\theta \pm
               \frac{t s}{1 - \bar\theta^2} \Bigr).
 
+    An effect size (``items``) is that of n words and is about one of all words there could be. Of
+    these the limit is :func:`largest_effect_size` with ``ddof=0``, and scores spread wider within
+    the sets, by :math:`\sqrt{n / (n - 2)}` on average; so the interval is that of Fisher about
+    :math:`\operatorname{arsinh} (\sqrt{(n - 2) / n} \, \sinh \operatorname{artanh} \hat\theta)`
+    within that limit, and reaches to :math:`\hat\theta` if need be.
+
     How often they hold what they should is in :ref:`the table of levels <levels>`.
 
     Parameters
@@ -128,6 +135,10 @@ def bootstrap(
     limit
         Greatest absolute value of a standardised difference, a difference of shares or a
         correlation, also in the shape of a table.
+    items
+        How many items X and Y have, where the statistic is an effect size of them with ``ddof=1``
+        and the first two samples are their words. There is no interval (NaN) of fewer than
+        :data:`FEWEST_WORDS` words.
 
     Returns
     -------
@@ -157,6 +168,13 @@ def bootstrap(
     n_equal = None if n_equal is None else whole_number(n_equal, "n_equal", 1)
     freedom = None if freedom is None else real_numbers(freedom, "freedom", finite=False)
     limit = None if limit is None else real_numbers(limit, "limit", finite=False)
+    spread, of_all = 1.0, limit
+    if items is not None:
+        items = whole_numbers(items, "items", "the items of X and of Y", 1, 1, np.inf)
+        if len(items) != 2:
+            raise refused("items", "must be two: how many items X has, and Y")
+        limit, of_all = largest_effect_size(*items), largest_effect_size(*items, ddof=0)
+        spread = np.sqrt(1.0 - 2.0 / sum(n_units[:2]))
     within = None if within is None else real_numbers(within, "within")
     if within is not None and within.shape[:1] != (2,):
         raise refused("within", "must be two: the least and the greatest value")
@@ -173,11 +191,13 @@ def bootstrap(
         n_equal = n_equal or (min(n_units) if freedom is None else freedom + 1.0)
         low, high = _wilson(estimate, _mean(values), error, quantile, within, n_equal)
     elif limit is not None:
-        low, high = _fisher(estimate, _mean(values), error, quantile, limit)
+        low, high = _fisher(estimate, _mean(values), error, quantile, limit, of_all, spread)
     else:
         longer = (2.0 * quantile**2 + 1.0) / 6.0 * skewed
         low = estimate - quantile * error + np.minimum(longer, 0.0)
         high = estimate + quantile * error + np.maximum(longer, 0.0)
+    if items is not None and min(n_units[:2]) < FEWEST_WORDS:
+        low = high = np.nan
     summary = estimate, low, high
     if values.ndim == 1:
         summary = tuple(float(each) for each in summary)
@@ -255,7 +275,7 @@ def stratified_bootstrap(
     if limit is None:
         low, high = estimate - quantile * error, estimate + quantile * error
     else:
-        low, high = _fisher(estimate, np.nanmean(values), error, quantile, limit)
+        low, high = _fisher(estimate, np.nanmean(values), error, quantile, limit, limit)
     return Interval(estimate, float(low), float(high), (len(codes),), values)
 
 
@@ -300,7 +320,9 @@ def bootstrap_effect_size(
     -----
     With eight words a side an interval is rough, and d is limited (see
     :func:`largest_effect_size`), so that it cannot be read as a test. It says how much the number
-    depends on the words chosen.
+    depends on the words chosen. In simulations it holds a true d up to 1.4 in 94 to 99 of 100
+    cases, one of 1.6 to 1.9 in 92 to 95, and one still nearer to the limit of 2 in up to 99
+    (:ref:`the table of levels <levels>`).
 
     Examples
     --------
@@ -333,10 +355,8 @@ def bootstrap_effect_size(
         scores = first @ (a / a.sum(0)) - second @ (b / b.sum(0))
         return _weighted_effect_sizes(scores, x, y)
 
-    limit = largest_effect_size(len(owners[0]), len(owners[1]))
-    sizes = [owner.max() + 1 for owner in owners]
-    found = bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=rng)
-    return found if min(sizes[:2]) >= FEWEST_WORDS else replace(found, low=np.nan, high=np.nan)
+    sizes, items = [owner.max() + 1 for owner in owners], (len(owners[0]), len(owners[1]))
+    return bootstrap(statistic, sizes, items=items, n_resamples=n_resamples, rng=rng)
 
 
 def largest_effect_size(n_x: ArrayLike, n_y: ArrayLike, ddof: int = 1) -> np.ndarray:
@@ -431,11 +451,13 @@ def _moments(parts, n_units, freedom) -> tuple[np.ndarray, np.ndarray, np.ndarra
         return np.sqrt(whole), found, np.where(whole > 0, thirds / whole, 0.0)
 
 
-def _fisher(estimate, mean, error, quantile, limit) -> tuple[np.ndarray, np.ndarray]:
+def _fisher(
+    estimate, mean, error, quantile, limit, of_all, spread=1.0
+) -> tuple[np.ndarray, np.ndarray]:
     most = 1.0 - 1e-12
-    centre = np.arctanh(np.clip(estimate / limit, -most, most))
+    centre = np.arcsinh(spread * np.sinh(np.arctanh(np.clip(estimate / limit, -most, most))))
     half = quantile * error / limit / (1.0 - np.clip(mean / limit, -most, most) ** 2)
-    low, high = limit * np.tanh(centre - half), limit * np.tanh(centre + half)
+    low, high = of_all * np.tanh(centre - half), of_all * np.tanh(centre + half)
     # The mean over resamples may lie beyond the estimate, and the interval with it.
     return np.minimum(low, estimate), np.maximum(high, estimate)
 

@@ -26,11 +26,11 @@ PAPERS = {
 
 
 @functools.cache
-def _file(name: str) -> pandas.DataFrame:
+def _file(name: str, as_printed: bool = False) -> pandas.DataFrame:
     """Return a data file. An empty cell is an empty text, or no number."""
     rows = pandas.read_csv(DATA / f"{name}.csv", dtype=str, keep_default_na=False)
     rows = rows[[each["name"] for each in SCHEMAS[name]["columns"]]]
-    for each in SCHEMAS[name]["columns"]:
+    for each in () if as_printed else SCHEMAS[name]["columns"]:
         if each.get("kind") in NUMBERS:
             read, kind = NUMBERS[each["kind"]]
             numbers = [read(text) if text else None for text in rows[each["name"]]]
@@ -45,7 +45,7 @@ def _stem(paper: str, number: int) -> str:
     return carried[number]
 
 
-def table(paper: str, number: int) -> pandas.DataFrame:
+def table(paper: str, number: int, as_printed: bool = False) -> pandas.DataFrame:
     """Return a printed table in tidy form.
 
     Parameters
@@ -54,6 +54,8 @@ def table(paper: str, number: int) -> pandas.DataFrame:
         ``"ross2021"``, ``"srinivasan2021"``, ``"hamidieh2023"`` or ``"zhou2022"``.
     number
         The printed number of the table.
+    as_printed
+        Leave numbers as text, with all their digits: ``32.30``.
 
     Raises
     ------
@@ -67,9 +69,9 @@ def table(paper: str, number: int) -> pandas.DataFrame:
     """
     if paper not in PAPERS:
         raise unknown_name("paper", paper, PAPERS)
-    frame = _file(_stem(paper, number))
+    frame = _file(_stem(paper, number), as_printed)
     if "table" in frame:
-        frame = frame[frame["table"] == number]
+        frame = frame[frame["table"].astype(int) == number]
     return frame.reset_index(drop=True).copy()
 
 

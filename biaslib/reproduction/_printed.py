@@ -153,12 +153,13 @@ def families(paper: str) -> tuple[Family, ...]:
 
 
 @functools.cache
-def printed_tables(paper: str) -> Mapping[str, pandas.DataFrame]:
+def printed_tables(paper: str, as_printed: bool = False) -> Mapping[str, pandas.DataFrame]:
     """Return a paper's printed tables, by the names of their files."""
     every = published.tables().query("paper == @paper")
     return {
         file.removesuffix(".csv"): pandas.concat(
-            [published.table(paper, number) for number in part["number"]], ignore_index=True
+            [published.table(paper, number, as_printed) for number in part["number"]],
+            ignore_index=True,
         )
         for file, part in every.groupby("file", sort=False)
     }
@@ -219,8 +220,10 @@ def _of_family(family: Family, tables: Mapping[str, pandas.DataFrame]) -> pandas
     if family.kind == "list":
         texts = [", ".join(words) for words in rows["value"]]
         return table.assign(words=rows["value"], printed=texts)
-    texts = rows[family.printed] if family.printed else rows["value"].map("{:g}".format)
+    texts = printed_tables(family.paper, True)[family.stem].loc[rows.index]
     numbers = {"id", "table", "rank", "value", "cell", "of", family.column, family.printed}
     same = rows.groupby([name for name in rows if name not in numbers], dropna=False)["value"]
     cells = rows[["cell", "of"]].assign(twice=same.transform("nunique") > 1)
-    return table.assign(value=rows["value"].astype(float), printed=texts.astype(str), **cells)
+    return table.assign(
+        value=rows["value"].astype(float), printed=texts[family.printed or family.column], **cells
+    )

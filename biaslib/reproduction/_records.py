@@ -79,14 +79,19 @@ def stamp(
     Raises
     ------
     RecordError
-        If the run is of the planted world.
+        If the run is of the planted world, or a file of the code was edited during it.
     """
     if run.profile != "paper":
         raise RecordError(
             f"a record is of released models and data; this run is of {run.profile!r}: choose "
             'PROFILE = "paper" at the top of the notebook'
         )
-    shown, on = run.as_dict(), run.machine()
+    shown, on, used = run.as_dict(), run.machine(), runtime.used()
+    if edited := [name for name, digest in used["files"].items() if digest == runtime.EDITED]:
+        raise RecordError(
+            f"{runtime.first_few(edited)} changed during the run, so that nobody can say which "
+            "code made these scores: run the notebook again"
+        )
     rows = {name: json.loads(t.to_json(orient="records")) for name, t in (counts or {}).items()}
     return {
         "format": FORMAT,
@@ -98,7 +103,7 @@ def stamp(
         "precision": shown["Precision"],
         "outputs": on["outputs"],
         "biaslib": biaslib.__version__,
-        "source": runtime.used()["source"],
+        "source": used["source"],
         "versions": shown["Versions"],
         "networks": {name: _network(name, revision) for name, revision in run.weights.items()},
         "detector": _detector(run.weights),

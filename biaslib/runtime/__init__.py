@@ -26,6 +26,7 @@ from biaslib.runtime._profile import (
     providers,
 )
 from biaslib.runtime._stamp import (
+    EDITED,
     USED,
     Provenance,
     note_batches,
@@ -39,6 +40,7 @@ from biaslib.runtime._store import Store
 from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes, says_nothing
 
 __all__ = [
+    "EDITED",
     "INVISIBLE",
     "MISSING",
     "PROFILES",

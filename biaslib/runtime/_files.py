@@ -30,9 +30,10 @@ def source_hash(folder: str | Path = Path(__file__).parents[1]) -> str:
     Code and data files count, in the order of their relative paths; byte code does not. Without a
     folder it is that of ``biaslib``.
     """
+    paths = {path.relative_to(folder).as_posix(): path for path in Path(folder).rglob("*")}
     listed = "".join(
-        f"{path.relative_to(folder).as_posix()}\0{file_sha256(path)}\n"
-        for path in sorted(Path(folder).rglob("*"))
+        f"{name}\0{file_sha256(path)}\n"
+        for name, path in sorted(paths.items(), key=lambda each: each[0].split("/"))
         if path.is_file() and "__pycache__" not in path.relative_to(folder).parts
     )
     return hashlib.sha256(listed.encode()).hexdigest()[:12]

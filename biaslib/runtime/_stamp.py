@@ -20,7 +20,7 @@ from typing import Any
 
 import biaslib
 from biaslib.runtime._files import file_sha256, source_hash
-from biaslib.runtime._profile import begin
+from biaslib.runtime._profile import begin, profile
 
 ROOT = Path(biaslib.__file__).parents[1]
 """The folder that our packages are in."""
@@ -148,8 +148,7 @@ def used(files: Iterable[str] | None = None) -> dict[str, Any]:
 
 
 def _settings() -> dict[str, str]:
-    profile = os.environ.get("BIASLIB_PROFILE") or "planted"
-    found = {"Python": platform.python_version(), "profile": profile}
+    found = {"Python": platform.python_version(), "profile": profile()}
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
@@ -163,11 +162,22 @@ def _digest(path: Path) -> str:
         return "absent"
     if path.name == "*":
         return _short_hash("".join(sorted(f"{each.name}\n" for each in folder.iterdir())))
-    if max(each.stat().st_mtime for each in (path, *path.rglob("*"))) > BEGUN:
+    if any(map(_edited, (path, *path.rglob("*")))):
         return EDITED
     if path.suffix == ".py":
         return _code_hash(path.read_text(encoding="utf-8"))
     return source_hash(path) if path.is_dir() else file_sha256(path)[:12]
+
+
+def _edited(path: Path) -> bool:
+    """Tell whether a file changed since this process began.
+
+    A zip from another time zone, or a wrong clock, may date files ahead; then the system knows when
+    they were written.
+    """
+    found = path.stat()
+    written = found.st_ctime if os.name == "posix" else found.st_mtime
+    return min(found.st_mtime, written) > BEGUN and found.st_mtime <= time.time()
 
 
 @functools.cache

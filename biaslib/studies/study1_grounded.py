@@ -21,6 +21,7 @@ from biaslib import datasets, inference, runtime, stimuli
 from biaslib.datasets import GroundedTest, ross2021
 from biaslib.datasets.grounded_images import SETS
 from biaslib.datasets.problems import problems
+from biaslib.errors import InputError
 from biaslib.metrics.association import unit_rows
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models.stored import cached_outputs
@@ -300,12 +301,19 @@ def paper_inputs(
     Raises
     ------
     UnknownNameError
-        If there is no such domain or test.
+        If there is no such domain, test or model.
+    InputError
+        If a folder of one's own is to be in domain.
     FileNotFoundError, DataError
         If the data are not there or not sound; the message counts what is wrong in all files, and
         says where.
     """
     require_known(domain, names)
+    for name in weights or ():
+        if name not in MODELS:
+            raise unknown_name("model", name, MODELS)
+    if own is not None and domain != DOMAINS[0]:
+        raise InputError(f"a folder of one's own is {DOMAINS[0]}; pass this domain, or no folder")
     google = "google" if own is None else Path(own)
     sources = dict.fromkeys(MODELS, google) if domain == DOMAINS[0] else IN_DOMAIN
     wanted = list(tests()["test"] if names is None else names)
@@ -497,12 +505,15 @@ def run(
     -------
     pandas.DataFrame
         Tidy scores, and *images* (``with`` or ``without``), *variant* (``paper``: the study as the
-        paper describes it), those of :func:`score`, *labels*.
+        paper describes it), those of :func:`score`, *labels*. Empty where the maskings leave
+        nothing to ask.
     """
     rows = []
     for masking in maskings:
         asked = [each for each in every if masking == "none" or each.level != "contextual"]
         wanted = experiments if masking == "none" else [each for each in experiments if each == 2]
+        if not (asked and wanted):
+            continue
         embedded = embed(model, asked, masking, with_images, store)
         cases = list(itertools.product(embedded, wanted))
         label = f"{model.name}: scoring"
@@ -510,7 +521,7 @@ def run(
     columns = {"study": STUDY, "model": model.name, "revision": model.revision}
     columns |= {"profile": runtime.profile(), "dataset": "", "variant": "paper"}
     columns |= {"images": "with" if with_images else "without"}
-    return tidy(rows, **(columns | (labels or {})))
+    return tidy(rows, **(columns | (labels or {}))) if rows else pandas.DataFrame()
 
 
 def run_each(
@@ -595,7 +606,8 @@ def score(
         *no_interval* (why they are NaN), *numerator* (what the effect size divides by the
         spread), *p_value* with *p_low*, *p_high*, which enclose it, and *p_method*; the same of
         *p_value_paper*; *p_value_images* (as *p_value*, with pictures as units; NaN where one is in
-        both target sets); *n* (target words), *n_texts*, *n_images* of the targets;
+        both target sets); *n* words (of Experiments 1 and 2 targets, of Experiment 3 attributes);
+        *n_texts*, *n_images* of the targets;
         *share* (of the listed pictures, in the set that has least left; NaN where unknown).
 
     Raises
@@ -637,13 +649,14 @@ def score(
 
 def described(sets: EmbeddedSets, experiment: int, seed: int) -> dict[str, object]:
     """Return what a row of scores says of the sets that it is of."""
+    n_words = _words(sets)[0]
     return {
         "test": sets.test,
         "level": sets.level,
         "experiment": experiment,
         "masking": sets.masking,
         "statistic": "effect size",
-        "n": sum(len(set(sets.words[name])) for name in "XY"),
+        "n": sum(n_words[:2] if experiment < 3 else n_words[2:]),
         "n_texts": sum(len(sets.embeddings[name]) for name in "XY"),
         "n_images": sum(len(set(sets.images[name])) for name in "XY"),
         "share": min(sets.shares.values(), default=np.nan),
@@ -729,8 +742,8 @@ def resampled(
             return _weighted_effect_size(scores, owners, weights, experiment)
         return np.stack(_weighted_shifts(scores, owners, weights)[0], axis=1)
 
-    limit = _largest(sets) if experiment < 3 else None
-    return inference.bootstrap(statistic, sizes, limit=limit, n_resamples=n_resamples, rng=seed)
+    items = tuple(len(sets.words[target]) for target in "XY") if experiment < 3 else None
+    return inference.bootstrap(statistic, sizes, items=items, n_resamples=n_resamples, rng=seed)
 
 
 Scorer = Callable[[np.ndarray, str, str], np.ndarray]
@@ -748,7 +761,8 @@ def _scorer(sets: EmbeddedSets, owners: dict[str, np.ndarray], n_units: int) -> 
 
     def scores(weights: np.ndarray, target: str, contexts: str) -> np.ndarray:
         a, b = (weights.T @ sum(sums[kind + of] for of in contexts) for kind in "AB")
-        return vectors[target] @ (a[:, :-1] / a[:, -1:] - b[:, :-1] / b[:, -1:]).T
+        with np.errstate(invalid="ignore"):  # NaN where no attribute of a set was drawn
+            return vectors[target] @ (a[:, :-1] / a[:, -1:] - b[:, :-1] / b[:, -1:]).T
 
     return scores
 
@@ -767,10 +781,6 @@ def _weighted_shifts(scores: Scorer, owners, weights) -> tuple[list[np.ndarray],
     of_x, of_y = (weights[owners[target]] for target in "XY")
     shifts = [_mean(x[0], of_x) - _mean(x[1], of_x), _mean(y[1], of_y) - _mean(y[0], of_y)]
     return shifts, _spread([*x, *y], [of_x, of_x, of_y, of_y])
-
-
-def _largest(sets: EmbeddedSets) -> np.ndarray:
-    return inference.largest_effect_size(*(len(sets.embeddings[target]) for target in "XY"))
 
 
 def _spread(scores: list[np.ndarray], weights: list[np.ndarray]) -> np.ndarray:
@@ -810,7 +820,7 @@ def _interval_of_size(
     that of t, with n the words of the smallest set.
     """
     (n_x, n_y, *n_attributes), owners = _words(sets)
-    n = min(n_attributes)
+    n = min(len(set(sets.words[name])) for name in SETS[2:])
     if n < 2:
         return np.nan, np.nan
     # All targets are one more unit, which always stays.
@@ -821,7 +831,8 @@ def _interval_of_size(
     of_a, of_b = np.split(interval.values[: 2 * n_resamples] - interval.estimate, 2)
     away = 0.5 * np.abs(of_a + of_b).sum(axis=1) / _all_scores(result).std(ddof=result.ddof)
     wider = np.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
-    reach = wider * np.quantile(away, 0.95)
+    # A resample without any word of one of the sets has no shifts.
+    reach = wider * np.nanquantile(away, 0.95)
     return max(0.0, float(result.effect_size - reach)), float(result.effect_size + reach)
 
 
@@ -860,7 +871,10 @@ def interval_of_pictures(
         shifts, spread = _weighted_shifts(scores, owners, weights)
         return 0.5 * (signs @ shifts) / spread
 
-    limit = _largest(sets) if experiment < 3 else None
+    limit = None
+    if experiment < 3:  # What is bounded is the number of all pictures.
+        n_all = [stands_for[owners[target]].sum() for target in "XY"]
+        limit = inference.largest_effect_size(*n_all, ddof=1 if sets.shares else 0)
     found = inference.stratified_bootstrap(statistic, strata, n_resamples, seed, limit, share)
     low = found.low if experiment < 3 else max(0.0, found.low)
     return {"low_pictures": low, "high_pictures": found.high, "no_interval": ""}

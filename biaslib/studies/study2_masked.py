@@ -86,6 +86,9 @@ TEXT_MODELS = {"vl-bert-large": "bert-large"}
 STUDY = "srinivasan2021"
 COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
 
+TIED = 1e-9
+"""Log-probabilities no further apart than this name two entities."""
+
 FEW = 100
 """Images below which the interval of S(f) or S(m) of S_V can hold less than it says."""
 
@@ -638,12 +641,13 @@ def scores(
     """
     own, text = _own_log_p(log_probs), _own_log_p(of_text)
     rows = []
-    for at, entity in enumerate(entities.itertuples()):
+    for entity in entities.itertuples():
+        own_seed = [seed, *entity.entity.encode()]  # whatever the order of the entities
         labels = {"test": entity.entity, "set": entity.set, "stereotype": entity.stereotype}
         biases = _biases(own.loc[entity.entity], text.loc[entity.entity])
         for level, (bias, resampling) in biases.items():
             labels |= {"level": level, "seed": seed}
-            rows += [labels | row for row in _rows(bias, resampling, n_resamples, [seed, at])]
+            rows += [labels | row for row in _rows(bias, resampling, n_resamples, own_seed)]
     table = pandas.DataFrame(rows)
     of_pictures = (table["level"] == "S_V") & (table["statistic"] != "B")
     return table.assign(few=of_pictures & (table["n"] < FEW))
@@ -817,16 +821,18 @@ def top_candidates(log_probs: pandas.DataFrame, entities: pandas.DataFrame) -> p
     Returns
     -------
     pandas.DataFrame
-        One row an image: *entity*, *gender*, *image*; *named*; *shown probability* and *named
-        probability*; *wrong*, whether they differ; *fits the gender*, for a wrong name, whether
-        its stereotype is that of the gender in the picture (None where it has no label).
+        One row an image, or several where names tie: *entity*, *gender*, *image*; *named*; *shown
+        probability* and *named probability*; *wrong*, whether they differ; *fits the gender*, for a
+        wrong name, whether its stereotype is that of the gender in the picture (None where it has
+        no label); *share*, 1 over the names that tie.
     """
     neutral = log_probs[(log_probs["agent"] == "person") & (log_probs["image"] != "")]
     keys = ["entity", "gender", "image"]
-    first = neutral.loc[neutral.groupby(keys, sort=False)["log_p"].idxmax()]
+    most = neutral.groupby(keys, sort=False)["log_p"].transform("max")
+    first = neutral[neutral["log_p"] >= most - TIED]
     own = neutral[neutral["candidate"] == neutral["entity"]]
     table = own[[*keys, "log_p"]].merge(
-        first[[*keys, "candidate", "log_p"]], on=keys, suffixes=("", "_named"), validate="1:1"
+        first[[*keys, "candidate", "log_p"]], on=keys, suffixes=("", "_named"), validate="1:m"
     )
     wrong = table["candidate"] != table["entity"]
     labels = entities.set_index("entity")["stereotype"].map({"women": "woman", "men": "man"})
@@ -838,22 +844,52 @@ def top_candidates(log_probs: pandas.DataFrame, entities: pandas.DataFrame) -> p
         "named probability": np.exp(table["log_p_named"]),
         "wrong": wrong,
         "fits the gender": fits,
+        "share": 1.0 / table.groupby(keys)["candidate"].transform("size"),
     }
     return table[keys].join(pandas.DataFrame(columns))
 
 
-def misnaming_rates(named: pandas.DataFrame) -> pandas.DataFrame:
+def misnaming_rates(named: pandas.DataFrame, seed: int = 0) -> pandas.DataFrame:
     """Return how often the wrong entity is named, and how often the wrong name fits the gender.
+
+    What misleads a model about an entity misleads it in all its images. So the entity is the unit:
+    the interval draws entities anew, and the test exchanges wrong and right within an entity.
+
+    Parameters
+    ----------
+    named
+        Of :func:`top_candidates`; without *share*, each row counts once.
+    seed
+        Of the resamples.
 
     Returns
     -------
     pandas.DataFrame
-        *statistic*, *value*, *low*, *high* (Clopper and Pearson), *p_value* (against one half),
-        *n*, *count*.
+        *statistic*, *value*; *low*, *high* (:func:`biaslib.inference.bootstrap`; NaN of one
+        entity); *p_value* (against one half, :func:`biaslib.inference.sign_flip_test`); *count*
+        of *n* images, of so many *entities*.
     """
-    judged = named.loc[named["wrong"], "fits the gender"].dropna().astype(bool)
-    rows = [
-        _share("images", "image", "names another entity", named["wrong"]),
-        _share("images", "image", "the wrong name fits the gender", judged),
-    ]
-    return pandas.DataFrame(rows).drop(columns=["test", "level"])
+    named = named if "share" in named else named.assign(share=1.0)
+    wrong = named[named["wrong"].astype(bool) & named["fits the gender"].notna()]
+    asked = {
+        "names another entity": (named, "wrong"),
+        "the wrong name fits the gender": (wrong, "fits the gender"),
+    }
+    return pandas.DataFrame([{"statistic": n} | _rate(*of, seed) for n, of in asked.items()])
+
+
+def _rate(rows: pandas.DataFrame, column: str, seed: int) -> dict:
+    """Return how often a column is true, entities being the units."""
+    hits, share = rows[column].to_numpy(dtype=float), rows["share"].to_numpy()
+    units, entities = pandas.factorize(rows["entity"], sort=True)
+    count, size = np.bincount(units, hits * share), np.bincount(units, share)
+    row = dict.fromkeys(("value", "low", "high", "p_value"), np.nan)
+    if len(rows):
+        found = inference.bootstrap(
+            lambda drawn: (count @ drawn) / (size @ drawn), [len(size)], (0.0, 1.0), rng=seed
+        )
+        row |= {"value": found.estimate, "low": found.low, "high": found.high}
+        row["p_value"] = inference.sign_flip_test(count - size / 2, rng=seed).p_value
+    # Whole numbers, but where names tie.
+    n, k = (int(x) if x.is_integer() else x for x in (size.sum().round(6), count.sum().round(6)))
+    return row | {"n": n, "count": k, "entities": len(entities)}

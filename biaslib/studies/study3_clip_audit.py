@@ -262,18 +262,19 @@ class Retrieval:
 
 @dataclass(frozen=True)
 class Audit:
-    """A run: its inputs, model, words (one row a word and type), retrieval and tidy scores."""
+    """A run: its inputs, model, words (one row a word and type), retrieval, tidy scores, store."""
 
     given: Inputs
     model: Any = field(repr=False)
     table: pandas.DataFrame = field(repr=False)
     retrieval: Retrieval
     scores: pandas.DataFrame = field(repr=False)
+    store: runtime.Store | None = field(default=None, repr=False)
 
     def c_asc(self, captions: Sequence[str], facet: str = "gender") -> np.ndarray:
         """Return C-ASC of other captions, (k, groups of the facet)."""
-        image = embed_images(self.model, self.given.portraits)
-        text = embed_texts(self.model, self.given.model_case(captions))
+        image = embed_images(self.model, self.given.portraits, self.store)
+        text = embed_texts(self.model, self.given.model_case(captions), self.store)
         return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
 
 
@@ -626,7 +627,7 @@ def audit(
     text = embed_texts(model, given.model_case(table["caption"]), store)
     retrieval = retrieve(text, image, given.k)
     scores = score(retrieval, given, table, model, n_resamples=n_resamples, seed=seed)
-    return Audit(given, model, table, retrieval, scores)
+    return Audit(given, model, table, retrieval, scores, store)
 
 
 def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
@@ -785,8 +786,9 @@ def erasure(
     below
         Hardly: a share below this part of the group's share in the data set.
     n_resamples, seed
-        Of the intervals, which draw units anew. Resampling makes extremes more frequent than they
-        are, so that the bounds lie rather high.
+        Of the intervals, which draw units anew; resamples without a member of the group are left
+        out. Resampling makes extremes more frequent than they are, so that the bounds lie rather
+        high.
     units
         As :attr:`Inputs.units`.
 
@@ -806,8 +808,10 @@ def erasure(
     tables = []
     for name in ["all", *dict.fromkeys(table["bias_type"])]:
         chosen = (table["bias_type"] == name).to_numpy() | (name == "all")
-        resampled = (interval.values[:, chosen] < below).sum(axis=1)
-        low, high = np.quantile(resampled, [0.025, 0.975], axis=0)
+        values = interval.values[:, chosen]
+        # In a resample without a member of the group nobody can be erased, or not.
+        resampled = np.where(np.isnan(values), np.nan, values < below).sum(axis=1)
+        low, high = np.nanquantile(resampled, [0.025, 0.975], axis=0)
         counts = {
             "words": (interval.estimate[chosen] < below).sum(axis=0),
             "low": low,

@@ -30,6 +30,7 @@ from biaslib.capabilities import (
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.errors import CheckpointError
 from biaslib.metrics import caption_selection
+from biaslib.metrics.inputs import one_of
 from biaslib.models import stored
 from biaslib.pictures.images import Pictures, pictures
 from biaslib.pictures.regions import NothingFoundError
@@ -499,7 +500,8 @@ def score_inputs(
             white[rows] = blank[[once.index(pair) for pair in pairs]]
         except NothingFoundError:
             note = "the detector finds no region in a white image"
-    scale = getattr(model, "scale", 1.0) if model_head.head != "matching" else 1.0
+    # The factor of training is that of the contrastive cosine; nothing else was trained with it.
+    scale = getattr(model, "scale", 1.0) if model_head.head == "contrastive" else 1.0
     return Scored(model_head, str(model.revision), original, neutral, white, float(scale), note)
 
 
@@ -658,7 +660,13 @@ def paired_tests(
         *first*, *second*, *difference* in percentage points, *low*, *high*, *p_value*,
         with *p_low* and *p_high*, which enclose it, *adjusted*, *n*, *triplets*. No row where there
         is no image to compare on.
+
+    Raises
+    ------
+    InputError
+        If the statistic is another.
     """
+    one_of(statistic, "statistic", ("vlrs", "vlbs"))
     keep = np.ones(len(run.inputs.table), bool) if statistic == "vlrs" else run.inputs.anti
     triplets = run.inputs.table["triplet"][keep]
     units = np.unique(triplets, return_inverse=True)[1]
@@ -692,8 +700,8 @@ def shifts(run: Run, own_scale: bool = False) -> pandas.DataFrame:
     run
         What :func:`run` returned.
     own_scale
-        Multiply cosines by the model's own factor before the softmax. False is the paper's: as
-        they are.
+        Multiply contrastive cosines by the model's own factor before the softmax. False is the
+        paper's: as they are.
 
     Returns
     -------

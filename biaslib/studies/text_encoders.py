@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 import pandas
 
-from biaslib import inference, stimuli
+from biaslib import inference, runtime, stimuli
 from biaslib.metrics.association import cosines, effect_size_of_scores, require_spread
 from biaslib.models import stored
 from biaslib.runtime import Store, progress
 from biaslib.stimuli import pool as word_pools
+from biaslib.studies.scores import tidy
 
 __all__ = [
     "LEVELS",
@@ -178,9 +179,11 @@ def score(
 ) -> dict[str, object]:
     """Return one row of scores: effect size, interval, p-values and their n.
 
-    The interval resamples target and attribute words. ``p_value`` takes every item as a unit, as
-    May et al. (2019) do; ``p_value_words`` averages the sentences of a word first, so that a word
-    is one unit however many sentences carry it. Both are one-sided: X nearer to A than Y is.
+    The interval resamples target and attribute words. ``p_value`` averages the sentences of a word
+    first, so that a word is one unit however many sentences carry it; ``p_value_paper`` takes every
+    item as a unit, as May et al. (2019) do, and rejects too often where a word has several. Both
+    are one-sided: X nearer to A than Y is. ``n`` counts the words of X and Y, ``n_texts`` their
+    items.
 
     Raises
     ------
@@ -197,8 +200,9 @@ def score(
         n_resamples=n_bootstrap,
         rng=seed,
     )
+    n, n_texts = len(x_words) + len(y_words), len(x) + len(y)
     words = inference.permutation_test(x_words, y_words, rng=seed)
-    items = words if len(x) == len(x_words) else inference.permutation_test(x, y, rng=seed)
+    items = words if n == n_texts else inference.permutation_test(x, y, rng=seed)
     return {
         "test": embedded.name,
         "level": embedded.level,
@@ -207,16 +211,16 @@ def score(
         "low": interval.low,
         "high": interval.high,
         "value_ddof0": embedded.effect_size(ddof=0),
-        "p_value": items.p_value,
-        "p_low": items.low,
-        "p_high": items.high,
-        "p_method": items.method,
-        "p_value_words": words.p_value,
-        "p_low_words": words.low,
-        "p_high_words": words.high,
-        "p_method_words": words.method,
-        "n": embedded.n_x,
-        "n_words": len(x_words),
+        "p_value": words.p_value,
+        "p_low": words.low,
+        "p_high": words.high,
+        "p_method": words.method,
+        "p_value_paper": items.p_value,
+        "p_low_paper": items.low,
+        "p_high_paper": items.high,
+        "p_method_paper": items.method,
+        "n": n,
+        "n_texts": n_texts,
         "n_partitions": words.n_partitions,
         "seed": seed,
     }
@@ -245,8 +249,8 @@ def run(
     Returns
     -------
     pandas.DataFrame
-        Columns study, model, revision, test, level, statistic, value, low, high, p_value and
-        others; ``p_holm`` and ``p_bh`` are ``p_value_words`` adjusted over all rows.
+        Tidy scores (:data:`biaslib.studies.scores.COLUMNS`), and those of :func:`score`;
+        ``p_holm`` and ``p_bh`` are ``p_value`` adjusted over all rows.
     list of EmbeddedTest
         In the order of the rows.
     """
@@ -256,11 +260,9 @@ def run(
         test for level in levels for test in embed_tests(encoder, names, level, store, both)
     ]
     scored = [score(each, **settings) for each in progress(embedded, "scoring tests")]
-    scores = pandas.DataFrame(scored)
-    scores.insert(0, "study", "text encoders")
-    scores.insert(1, "model", encoder.name)
-    scores.insert(2, "revision", encoder.revision)
-    return _adjusted(scores, "p_value_words"), embedded
+    labels = {"study": "text encoders", "model": encoder.name, "revision": encoder.revision}
+    scores = tidy(scored, **labels, profile=runtime.profile(), dataset="")
+    return _adjusted(scores, "p_value"), embedded
 
 
 def _adjusted(scores: pandas.DataFrame, column: str, prefix: str = "p") -> pandas.DataFrame:
@@ -314,13 +316,14 @@ class RandomAttributes:
     """What random attribute words give with a test's own targets.
 
     ``null`` has one entry a random pair of attribute sets, and so have ``p_values`` (permutation
-    test, words as units, one-sided: X nearer to A).
+    test, words as units, one-sided: X nearer to A), which are shares of ``n_partitions``.
     """
 
     test: str
     level: str
     null: inference.RandomAttributeNull
     p_values: np.ndarray
+    n_partitions: int
 
     @property
     def effect_sizes(self) -> np.ndarray:
@@ -330,11 +333,11 @@ class RandomAttributes:
     def rejection_rate(self, alpha: float = 0.05, both_sides: bool = False) -> float:
         """Return the share of random attribute sets with a one-sided p-value below alpha.
 
-        With ``both_sides`` also those above 1 - alpha: a two-sided test at twice alpha.
+        With ``both_sides`` also those of which the p of the other side is: a test at twice alpha.
         """
         rejected = self.p_values < alpha
-        if both_sides:
-            rejected |= self.p_values > 1.0 - alpha
+        if both_sides:  # The observed partition counts on either side.
+            rejected |= 1.0 - self.p_values + 1.0 / self.n_partitions < alpha
         return float(rejected.mean())
 
     def quantile(self, share: float = 0.95) -> float:
@@ -379,13 +382,13 @@ def random_attributes(
     """
     rng = np.random.default_rng(seed)
     null = random_null(embedded, pool, n_sets, matched, rng)
-    p_values = inference.permutation_p_values(
-        _mean_by_word(null.x_scores, embedded.words["X"]),
-        _mean_by_word(null.y_scores, embedded.words["Y"]),
-        n_resamples=n_resamples,
-        rng=rng,
+    x, y = (
+        _mean_by_word(scores, embedded.words[role])
+        for role, scores in (("X", null.x_scores), ("Y", null.y_scores))
     )
-    return RandomAttributes(embedded.name, embedded.level, null, p_values)
+    p_values = inference.permutation_p_values(x, y, n_resamples=n_resamples, rng=rng)
+    n_partitions = min(inference.n_partitions(x.shape[1], y.shape[1]), n_resamples)
+    return RandomAttributes(embedded.name, embedded.level, null, p_values, n_partitions)
 
 
 def random_null(
@@ -473,7 +476,7 @@ def against_random(
             }
         )
     placed = _adjusted(pandas.DataFrame(rows), "p_random", prefix="p_random")
-    columns = ["test", "level", "value", "p_value_words", "p_bh"]
+    columns = ["test", "level", "value", "p_value", "p_bh"]
     return scores[columns].merge(placed, on=["test", "level"], validate="1:1"), matched_sets
 
 

@@ -15,6 +15,7 @@ from scipy import special, stats
 import plantedworld
 from biaslib import models
 from biaslib.metrics import caption_association, masked_lm
+from biaslib.metrics.inputs import one_of
 from biaslib.pictures.images import pictures
 from biaslib.runtime import Store, progress
 from biaslib.studies import study3_clip_audit
@@ -470,7 +471,8 @@ def control_scores(scores: pandas.DataFrame) -> pandas.DataFrame:
 def noise_floor(scores: pandas.DataFrame, quantile: float = 0.95) -> pandas.DataFrame:
     """Return how large scores are without any bias: measure, model, style, seed, floor.
 
-    For each seed the quantile of the scores' sizes over the dose-0 models of the *other* seeds.
+    For each seed of the scores the quantile of their sizes over the dose-0 models of the *other*
+    seeds.
     """
     clean = scores[(scores["dose"] == 0) & scores["value"].notna()]
     rows = [
@@ -480,7 +482,7 @@ def noise_floor(scores: pandas.DataFrame, quantile: float = 0.95) -> pandas.Data
             "floor": group.loc[group["seed"] != seed, "value"].abs().quantile(quantile),
         }
         for key, group in clean.groupby(["measure", "model", "style"], sort=False)
-        for seed in VERDICT_SEEDS
+        for seed in sorted(scores["seed"].unique())
     ]
     return pandas.DataFrame(rows)
 
@@ -514,6 +516,7 @@ def dose_zero(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 def of_words(scores: pandas.DataFrame, chosen: str) -> pandas.DataFrame:
     """Return the rows of ``"roles and objects"``, or of the words of the ``"taxonomy"``."""
+    one_of(chosen, "chosen", ("roles and objects", "taxonomy"))
     if chosen == "taxonomy":
         return scores[scores["taxonomy"]]
     return scores[scores["slot"].isin(["role", "object"])]

@@ -38,7 +38,7 @@ def recorded(name: str) -> pandas.DataFrame:
     Examples
     --------
     >>> len(recorded("false_alarms")), int(recorded("false_alarms")["claims"].sum())
-    (31, 0)
+    (31, 1)
     """
     if name not in FILES:
         raise unknown_name("recorded table", name, FILES)

@@ -244,7 +244,7 @@ SENTENCES = csv("tests/golden/text_encoder_analyses.csv").query("words == 'all'"
 SENTENCES = SENTENCES.set_index(["test", "sentences"])["value"]
 analyses = text_plots.all_analyses(csv("tests/golden/text_encoder_analyses.csv"))
 four = text_plots.four_counts(RESULTS, RESULTS)
-by_bh = int((inference.adjust(RESULTS["p_value_words"], "bh") < level).sum())
+by_bh = int((inference.adjust(RESULTS["p_value"], "bh") < level).sum())
 rejections = 100 * RESULTS["rejected"]
 lone = RESULTS[text_plots.significant(RESULTS, RESULTS, True, True, True)]
 

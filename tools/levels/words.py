@@ -12,8 +12,9 @@ RESAMPLES = 400
 def rows(seed: int, runs: int) -> list[dict]:
     found = []
     for n in (4, 5, 8, 12, 25):
-        for shift, noise in ((0.0, 0.5), (0.8, 0.5), (0.8, 2.0), (2.0, 0.5)):
-            found.append(_effect_sizes(n, shift, noise, runs, seed))
+        found.append(_effect_sizes(n, 0.8, 2.0, runs, seed))
+        for shift in (0.0, 0.8, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0):
+            found.append(_effect_sizes(n, shift, 0.5, runs, seed))
     for sizes in ((5, 5), (10, 10), (6, 20)):
         found += [_differences(sizes, kind, runs, seed) for kind in ("normal", "exponential")]
     found.append(_portraits(runs, seed))
