@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import inspect
 import itertools
+import threading
 import warnings
 import weakref
 from pathlib import Path
@@ -134,7 +135,7 @@ def load(
     -------
     object
         With ``capabilities`` as the registry lists them or, of another checkpoint, as its heads
-        allow; its class is in the module of ``biaslib.models`` that the registry calls its family.
+        allow; ``notes``, what was warned of while it was loaded (a tuple); its class is in the module of ``biaslib.models`` that the registry calls its family.
         A model from a folder or a repository is called by its ``model_type`` where its family reads
         many kinds.
 
@@ -171,12 +172,22 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
-    by_files = checkpoint is None and not _provided_options() & options.keys()
-    if by_files:
-        name, checkpoint = identify(name, profile)
-    return _load(
-        str(name), checkpoint, profile, device, by_files and checkpoint is not None, options
-    )
+    # Warnings, and what libraries are told for the time, are of the whole program.
+    with _one_at_a_time, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        by_files = checkpoint is None and not _provided_options() & options.keys()
+        if by_files:
+            name, checkpoint = identify(name, profile)
+        by_kind = by_files and checkpoint is not None
+        model = _load(str(name), checkpoint, profile, device, by_kind, options)
+    told = [warning for warning in caught if issubclass(warning.category, UserWarning)]
+    model.notes = tuple(dict.fromkeys(str(warning.message) for warning in told))
+    for note in model.notes:
+        warnings.warn(note, stacklevel=2)
+    return model
+
+
+_one_at_a_time = threading.RLock()
 
 
 def _load(
@@ -241,6 +252,8 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
             kind = folders.read_config(path, entry.name).get("model_type")
             entry = dataclasses.replace(entry, name=kind or entry.name)
         model = module_of(entry).load(entry, path, device, **options)
+        trial = importlib.import_module("biaslib.models.trial")
+        trial.tried_out(model, path or entry.name)
     if lacking := [name for name in entry.capabilities if name not in model.capabilities]:
         warnings.warn(
             f"{model.name} ({model.revision}) cannot {' or '.join(lacking)}: these weights have no "

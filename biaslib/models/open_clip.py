@@ -15,7 +15,7 @@ from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import revision_of, weight_files
 from biaslib.checkpoints.folders import read_config
 from biaslib.checkpoints.weights import CheckpointError
-from biaslib.models.dual import ContrastiveEncoder, tried_out
+from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.tokens import require_embedded, require_fitting, require_known_words
 from biaslib.pictures.transforms import split
 from biaslib.runtime import unknown_name
@@ -73,7 +73,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         return model.encode_image(batch["pixel_values"])
 
-    encoder = ContrastiveEncoder(
+    return ContrastiveEncoder(
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
@@ -84,7 +84,6 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         token_counts=token_counts,
         device=device,
     )
-    return tried_out(encoder, folder)
 
 
 def _settings(folder: Path, name: str) -> dict:
