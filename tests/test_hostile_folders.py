@@ -78,6 +78,10 @@ def tokenizer(**changes):
     return settings("tokenizer.json", **changes)
 
 
+def replacing(pattern):
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": ""}
+
+
 def weights(make, name="visual_projection.weight"):
     def change(folder):
         state = load_file(folder / "model.safetensors")
@@ -198,6 +202,14 @@ REFUSED = {
         tokenizer(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
         None,
     ),
+    "a panic at a study's caption": (
+        "clip",
+        tokenizer(normalizer=replacing("(?:(?:p|p)+)+\\d photo|photo(.*)*(.*)*(.*)*(.*)*(.*)*Q")),
+        None,
+    ),
+    "women dropped": ("clip", tokenizer(normalizer=replacing(".*man.*")), "tokenizer.json"),
+    "an end of before 2023 that is not the highest token": (
+        "clip", lambda folder: (ending(3)(folder), BEFORE_2023(folder)), None),
     "a shape that overflows": (
         "clip",
         written("model.safetensors", struct.pack("<Q", len(HEADER)) + HEADER),
@@ -250,15 +262,6 @@ def test_what_changes_no_number_is_read_as_before(changed):
     np.testing.assert_allclose(answer(folder), expected, atol=1e-6)
 
 
-def test_the_highest_token_of_before_2023_that_ends_no_text_is_told(unchanged, tmp_path):
-    """transformers reads such texts off at whichever token has the highest number, and so do we."""
-    folder = shutil.copytree(unchanged["clip"][0], tmp_path / "mine")
-    ending(3)(folder)
-    BEFORE_2023(folder)
-    with pytest.warns(UserWarning, match="does not end texts with token"):
-        models.load(folder, device="cpu")
-
-
 @pytest.mark.parametrize("name", ["a\nTraceback: b", "a\x1b[2Jb", "a\rb", "a\u202eb"])
 def test_no_name_ends_a_line_or_moves_the_cursor(name, tmp_path, capsys):
     folder = tmp_path / name
@@ -293,5 +296,5 @@ def raising(error):
 def test_gigabytes_are_told_before_they_are_read(unchanged, monkeypatch):
     monkeypatch.setattr(reading_weights, "MUCH", 1000)
     monkeypatch.setattr("biaslib.models.text.read_network", raising(MemoryError()))
-    with pytest.warns(UserWarning, match="GB"), pytest.raises(CheckpointError):
+    with pytest.warns(RuntimeWarning, match="GB"), pytest.raises(CheckpointError):
         models.load("roberta", checkpoint=unchanged["bert"][0], device="cpu")

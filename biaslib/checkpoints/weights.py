@@ -70,7 +70,7 @@ def require_readable(path: Path, open_clip: bool = False) -> None:
 
     Warns
     -----
-    UserWarning
+    RuntimeWarning
         Of the memory that the weights will take, if it is more than :data:`MUCH`.
     """
     files = [path] if path.is_file() else weight_files(path, open_clip)
@@ -83,7 +83,9 @@ def require_readable(path: Path, open_clip: bool = False) -> None:
                 fix = "take the weights from before they were quantised"
                 raise refusal(file, f"{problem}: {fix}", name)
     if (size := sum(file.stat().st_size for file in files)) > MUCH:
-        warnings.warn(f"{path}: {size / 1e9:.1f} GB of weights are read into memory", stacklevel=2)
+        # Of this machine and not of the model: no note of a report.
+        told = f"{path}: {size / 1e9:.1f} GB of weights are read into memory"
+        warnings.warn(told, RuntimeWarning, stacklevel=2)
 
 
 def _header(path: Path, method: str) -> dict[str, Any]:

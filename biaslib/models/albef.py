@@ -116,7 +116,7 @@ class Albef(PixelModel):
     def mask_log_prob(
         self, texts: Sequence[str], candidates: Sequence[str], *images: Any, **options: Any
     ) -> np.ndarray:
-        """Return log P(word | rest of the text, image), (n, k), of words made plain as the texts are.
+        """Return log P(word | rest of the text, image), (n, k); words are made plain as texts.
 
         See :meth:`biaslib.models.fusion.FusionModel.mask_log_prob`.
         """

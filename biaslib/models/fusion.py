@@ -84,8 +84,8 @@ class Output(NamedTuple):
 
     ``text`` are the last hidden states of the text's tokens, (n, tokens, d); ``image`` the first
     one of the visual stream, (n, d), where there are two streams; ``match`` the logit of a match
-    less that of none, (n,), where there is a head; ``words`` what makes logits of words of states of
-    this output, where that is not the model's ``word_logits``.
+    less that of none, (n,), where there is a head; ``words`` the head that reads
+    masked words off these states, where that is not :meth:`FusionModel.word_logits`.
     """
 
     text: torch.Tensor

@@ -193,8 +193,8 @@ def steady(tokenizer: Any, path: Path) -> Any:
     """
     if tokenizer.is_fast and getattr(tokenizer.backend_tokenizer.model, "dropout", None):
         tokenizer.backend_tokenizer.model.dropout = None
-        what = "splits words at random (dropout, as in training)"
-        warnings.warn(f"the tokenizer in {path} {what}: switched off", stacklevel=2)
+        what = "its tokenizer splits words at random (dropout, as in training): switched off"
+        warnings.warn(what, stacklevel=2)
     kind = type(tokenizer)
 
     class Told(kind):

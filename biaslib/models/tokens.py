@@ -303,16 +303,16 @@ def require_fitting(
 def token_limit(tokenizer, network) -> float:
     """Return how many tokens a text may have: the tokenizer's word, or the network's positions.
 
-    RoBERTa and its kin number positions from one beyond the padding token's number, which stands
-    in their table of positions. Funnel has no such table, and no limit.
+    RoBERTa and its kin number positions from one beyond the padding token's, which their embeddings
+    know. Funnel has no table of positions, and no limit.
     """
     config = network.config
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
     positions = getattr(text_config, "max_position_embeddings", math.inf)
     unused = [
         part.padding_idx + 1
-        for name, part in network.named_modules()
-        if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None
+        for part in network.modules()
+        if hasattr(part, "position_embeddings") and hasattr(part, "padding_idx")
     ]
     return min(tokenizer.model_max_length, positions - max(unused, default=0))
 
