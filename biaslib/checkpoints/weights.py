@@ -420,27 +420,6 @@ def require_finite(
             raise refusal(folder, f"{problem} diverged; download it again", name)
 
 
-def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -> None:
-    """Refuse a model that gives what is no number, or the same for all that it is tried out with.
-
-    Parameters
-    ----------
-    vectors
-        One a text or picture, (n, d); the texts or pictures differ.
-    folder, settings
-        Where it came from, and the name of a file there that may be at fault.
-
-    Raises
-    ------
-    CheckpointError
-        If it does.
-    """
-    if np.isfinite(vectors).all() and (vectors != vectors[0]).any():
-        return
-    problem = "gives what is no number, or the same for whatever it reads: its weights or its"
-    raise refusal(folder, f"{problem} {settings} are damaged; download them again")
-
-
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:
     allowed = list(allowed)
     return sorted(k for k in keys if not any(fnmatch.fnmatchcase(k, one) for one in allowed))

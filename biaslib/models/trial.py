@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from biaslib.capabilities import EMBED, EMBED_WITH_IMAGES, ENCODE
-from biaslib.checkpoints.weights import require_told_apart
-from biaslib.errors import CheckpointError, InputError, refusal
+from biaslib.errors import refusal
 from biaslib.models.tokens import TRIED
 from biaslib.pictures.regions import RegionFeatures
 from biaslib.runtime.batches import precision_of
@@ -36,59 +35,48 @@ def tried_out(model: Any, folder: str | Path) -> Any:
     if getattr(model, "device", None) == "meta":
         return model
     for file, ask in _questions(model):
-        try:
-            both, steady = _asked(model, ask)
-        except CheckpointError:
-            raise
-        except InputError as error:
-            raise refusal(folder, f"cannot be used: {error}", file) from error
+        both, steady = _asked(model, ask)
         if not steady and getattr(model, "one_at_a_time", None) is False:
             model.one_at_a_time = True
             both, steady = _asked(model, ask)
-            warnings.warn(
-                f"{model.name} answers a text otherwise beside a longer one: it reads padding, or "
-                "what stands beside. It is given one text at a time",
-                stacklevel=2,
-            )
-        if np.isfinite(both).all() and not steady:
+            what = "answers a text otherwise beside a longer one, and is given one at a time"
+            warnings.warn(f"{model.name} {what}", stacklevel=2)
+        if not np.isfinite(both).all() or (both == both[0]).all():
+            what = "gives what is no number, or the same for whatever it reads: its weights or its"
+            raise refusal(folder, f"{what} {file} are damaged; download them again", file)
+        if not steady:
+            what = "answers otherwise when it is asked again: something is drawn at random, as by"
             raise refusal(
-                folder,
-                "answers otherwise when it is asked again: something is drawn at random, as active "
-                "dropout does, or goes by what is beside. Switch that off in its settings",
-                file,
+                folder, f"{what} active dropout, or goes by what is beside: switch it off"
             )
-        require_told_apart(both, folder, file)
     return model
 
 
 def _questions(model: Any) -> Iterator[tuple[str, Callable[[list[int]], np.ndarray]]]:
     """Yield what a model is asked of rows, and the file that may be at fault."""
-    can = model.capabilities
+    can, rng = model.capabilities, np.random.default_rng(0)
+    noise = list(rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8))
     if {EMBED, ENCODE} & can:
         read = model.embed if EMBED in can else model.encode_text
         yield "tokenizer.json", lambda rows: read([TRIED[row] for row in rows])
-    if not {EMBED_WITH_IMAGES, ENCODE} & can:
-        return
-    rng = np.random.default_rng(0)
-    noise = list(rng.integers(0, 256, (2, 64, 64, 3), dtype=np.uint8))
     if ENCODE in can:
         see = model.encode_image
         yield "preprocessor_config.json", lambda rows: see([noise[row] for row in rows])
-    elif hasattr(model, "width_setting"):
-        yield "config.json", lambda rows: model.embed([TRIED[0]] * len(rows), _regions(model, rows))
-    else:
-        texts = [TRIED[0]] * 2
+    elif EMBED_WITH_IMAGES in can:
+        # Families of regions take numbers of their own width: two pictures of one region each.
+        regions = getattr(model, "width", None) and _regions(rng.normal(size=(2, 1, model.width)))
         yield (
-            "preprocessor_config.json",
-            lambda rows: model.embed(texts[: len(rows)], [noise[row] for row in rows]),
+            "config.json",
+            lambda rows: model.embed(
+                [TRIED[0]] * len(rows),
+                regions[rows] if regions else [noise[row] for row in rows],
+            ),
         )
 
 
-def _regions(model: Any, rows: list[int]) -> RegionFeatures:
-    """Return pictures of one region each."""
-    n, shown = len(rows), np.ones((len(rows), 1), dtype=bool)
-    numbers = np.random.default_rng(0).normal(size=(2, 1, model.width))[rows]
-    return RegionFeatures(numbers, [[[0, 0, 1, 1]]] * n, shown, shown, [[64, 64]] * n)
+def _regions(numbers: np.ndarray) -> RegionFeatures:
+    there = np.ones((2, 1), dtype=bool)
+    return RegionFeatures(numbers, [[[0, 0, 1, 1]]] * 2, there, there, [[64, 64]] * 2)
 
 
 def _asked(model: Any, ask: Callable[[list[int]], np.ndarray]) -> tuple[np.ndarray, bool]:
