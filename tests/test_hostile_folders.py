@@ -207,7 +207,6 @@ REFUSED = {
         tokenizer(normalizer=replacing("(?:(?:p|p)+)+\\d photo|photo(.*)*(.*)*(.*)*(.*)*(.*)*Q")),
         None,
     ),
-    "women dropped": ("clip", tokenizer(normalizer=replacing("wo(?=man)")), None),
     "an end of before 2023 that is not the highest token": (
         "clip",
         lambda folder: (ending(3)(folder), BEFORE_2023(folder)),
@@ -263,6 +262,15 @@ def test_one_error_names_the_folder(changed):
 def test_what_changes_no_number_is_read_as_before(changed):
     folder, expected, _ = changed
     np.testing.assert_allclose(answer(folder), expected, atol=1e-6)
+
+
+def test_two_words_with_one_vector_are_refused(unchanged, tmp_path):
+    folder = shutil.copytree(unchanged["clip"][0], tmp_path / "mine")
+    tokenizer(normalizer=replacing("wo(?=man)"))(folder)
+    model = models.load(folder, device="cpu")
+    with pytest.raises(InputError) as caught:
+        model.encode_text(["a man", "a man.", "a woman"])
+    assert (caught.value.row, caught.value.word) == (2, "a woman")
 
 
 @pytest.mark.parametrize("name", ["a\nTraceback: b", "a\x1b[2Jb", "a\rb", "a\u202eb"])

@@ -39,16 +39,15 @@ def tried_out(model: Any, folder: str | Path) -> Any:
         if not steady and getattr(model, "one_at_a_time", None) is False:
             model.one_at_a_time = True
             both, steady = _asked(model, ask)
-            what = "answers a text otherwise beside a longer one, and is given one at a time"
-            warnings.warn(f"{model.name} {what}", stacklevel=2)
+            what = "answers a text otherwise beside a longer one: it gets one text at a time"
+            if steady:
+                warnings.warn(f"{model.name} {what}", stacklevel=2)
         if not np.isfinite(both).all() or (both == both[0]).all():
             what = "gives what is no number, or the same for whatever it reads: its weights or its"
             raise refusal(folder, f"{what} {file} are damaged; download them again", file)
         if not steady:
-            what = "answers otherwise when it is asked again: something is drawn at random, as by"
-            raise refusal(
-                folder, f"{what} active dropout, or goes by what is beside: switch it off"
-            )
+            what = "answers otherwise when it is asked again: switch off what is drawn at random"
+            raise refusal(folder, f"{what}, as by active dropout, or goes by what is beside")
     return model
 
 
