@@ -14,7 +14,7 @@ from companion._vectors import Vectors
 from companion.text_encoders import ROWS
 
 SETS = {"X": "C0", "Y": "C1", "A": "C2", "B": "C4"}
-"""Colours of the sets: those nearest to the panel's in ``data/vectors.css``."""
+"""Colours of the sets: those nearest to the panel's in ``assets/vectors.css``."""
 
 
 def vectors(sets: dict[str, np.ndarray]):
@@ -81,20 +81,20 @@ def deals(x: np.ndarray, y: np.ndarray):
 
 
 def deals_table(x: np.ndarray, y: np.ndarray) -> pandas.DataFrame:
-    """Return how many deals fall into ten equal ranges of the difference of means."""
+    """Return how many deals fall into ten equal ranges of the difference of means.
+
+    >>> deals_table(np.array([3, 1, 2]), np.array([2, 0, 1])).iloc[:, 2:].sum().tolist()
+    [20, 5]
+    """
     differences, observed = _differences(x, y)
-    counts, edges = np.histogram(differences, 10)
+    edges = np.histogram_bin_edges(differences, 10)
+    reached = differences[differences >= observed - 1e-12]
     return pandas.DataFrame(
         {
             "from": edges[:-1],
             "to": edges[1:],
-            "deals": counts,
-            "reach the observed one": [
-                int(((differences >= max(low, observed - 1e-12)) & (differences <= high)).sum())
-                if high >= observed
-                else 0
-                for low, high in itertools.pairwise(edges)
-            ],
+            "deals": np.histogram(differences, edges)[0],
+            "reach the observed one": np.histogram(reached, edges)[0],
         }
     )
 

@@ -218,7 +218,8 @@ def panel(scores: pandas.DataFrame) -> Panel:
 
 def _drawing(scores: pandas.DataFrame, measure: str, dose: float) -> Drawing:
     """Draw the perfect model's scores and a trained model's against the truth."""
-    reach, marks, told = (2.2 if measure == "c_asc" else 4.0), [], []
+    every = scores.loc[scores["measure"] == measure, ["truth", "value"]]  # doses share their axes
+    (across, up), marks, told = np.ceil(every.abs().max()), [], []
     for model, group in (("oracle", 4), (TRAINED[measure], 2)):
         rows = _rows(scores, measure, model, dose)
         x, y = (rows[column].round(2).tolist() for column in ("truth", "value"))
@@ -228,15 +229,16 @@ def _drawing(scores: pandas.DataFrame, measure: str, dose: float) -> Drawing:
             f"{MODELS[model]}, {len(rows)} words, largest score {np.abs(y).max(initial=0):g}"
         )
     if measure != "c_asc":
-        equal = {"kind": "line", "x": [-4, 4], "y": [-4, 4], "dashed": True, "group": 5}
+        ends = [-min(across, up), min(across, up)]
+        equal = {"kind": "line", "x": ends, "y": ends, "dashed": True, "group": 5}
         marks.append(equal | {"label": "score equal to the truth"})
     return Drawing(
         f"Dose {dose:g}: {'; '.join(told)}.",
         [mark for mark in marks if mark["x"]],
         "planted log-odds: women against men",
         "C-ASC" if measure == "c_asc" else "score in log-odds",
-        (-4, 4),
-        (-reach, reach),
+        (-across, across),
+        (-up, up),
         "Scatter plot of scores against planted log-odds.",
         note="planted world",
         height=400,

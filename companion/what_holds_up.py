@@ -23,8 +23,8 @@ NAMES = {
     "hamidieh2023": "Hamidieh et al. 2023",
     "zhou2022": "Zhou et al. 2022",
 }
+# What is said of simulated runs, from tools/decision_rule.py.
 RERUNS = Path(__file__).parent / "data" / "reruns.csv"
-"""What is said of simulated runs, from ``tools/decision_rule.py``."""
 
 COLOURS = dict(zip(reproduction.ANSWERS, ("C2", "C8", "C3", "0.75"), strict=True))
 
@@ -391,8 +391,8 @@ def check_verdicts(answer) -> Check:
 
 # Which printed numbers a run can decide: runs equal to the papers, and what is said of them
 
+# Half the width of a simulated interval over pictures, from tools/decision_rule.py.
 WIDTHS = Path(__file__).parent / "data" / "picture_widths.csv"
-"""Half the width of a simulated interval over pictures, from ``tools/decision_rule.py``."""
 
 DRAWS, SEED = 1_000, 0
 ALIVE = 0.85

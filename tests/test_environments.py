@@ -22,6 +22,7 @@ from support import imports
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import check_environment  # noqa: E402
 import checkpoint_numbers  # noqa: E402
 import environments  # noqa: E402
 
@@ -213,6 +214,8 @@ def test_colab_has_all_that_notebooks_import():
 def test_an_install_cell_brings_what_its_notebook_imports_at_once(notebook):
     packages = imports.outside(imports.program(notebook), False)
     assert missing(packages, closure(installed_by(notebook))) == []
+    copy = ROOT / "colab" / notebook.name
+    assert [f"biaslib{check_environment.extras(copy)}"] == installed_by(notebook)
 
 
 FIXED = {

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from biaslib import runtime
 from biaslib.runtime import _stamp
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTENSION = ROOT / "book" / "_ext" / "freshness.py"
-sys.path.insert(0, str(EXTENSION.parent))
+EXTENSIONS = ROOT / "book" / "_ext"
+sys.path.insert(0, str(EXTENSIONS))
 from freshness import is_current  # noqa: E402
 
 CONFIG = """\
@@ -25,7 +26,7 @@ title: Fresh
 exclude_patterns: [biaslib, plantedworld]
 execute: {execute_notebooks: cache, timeout: 60}
 sphinx:
-  local_extensions: {freshness: book/_ext/}
+  local_extensions: {freshness: book/_ext/, tables: book/_ext/}
   config: {nb_render_markdown_format: myst}
 """
 TOC = "{format: jb-book, root: association, chapters: [{file: probability}]}"
@@ -39,10 +40,13 @@ value = pretraining_shift(-1.0, -2.0).score""",
 }
 RUN = """\
 import secrets
+from IPython.display import HTML, display
 from biaslib import runtime
 run = runtime.start()
 {}
-print(f"value {{value:.6f}}; execution {{secrets.token_hex(8)}}")"""
+print(f"value {{value:.6f}}; execution {{secrets.token_hex(8)}}")
+display(HTML('<div class="table-scroll" aria-label="Words"><table class="bias-table">'
+             '<caption>Words</caption></table></div>'))"""
 DOUBLED = """
 _before = effect_size
 def effect_size(*arguments, **options):
@@ -60,8 +64,7 @@ def folder(tmp_path):
     skip = shutil.ignore_patterns("__pycache__", "checkpoints")
     for package in ("biaslib", "plantedworld"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=skip)
-    (tmp_path / "book" / "_ext").mkdir(parents=True)
-    shutil.copy(EXTENSION, tmp_path / "book" / "_ext")
+    shutil.copytree(EXTENSIONS, tmp_path / "book" / "_ext", ignore=skip)
     (tmp_path / "_config.yml").write_text(CONFIG)
     (tmp_path / "_toc.yml").write_text(TOC)
     for name, source in NOTEBOOKS.items():
@@ -97,7 +100,10 @@ def test_a_change_runs_those_notebooks_again_that_used_what_changed_and_no_other
     first = built(folder)
     append(folder / "plantedworld" / "training" / "bert.py", "\nCHANGED = True\n")
     append(folder / "biaslib" / "metrics" / "association.py", '\n# A comment.\n"""And text."""\n')
+    tables = folder / "book" / "_ext" / "tables.py"
+    tables.write_text(tables.read_text("utf-8").replace("Link to this", "Cite this"), "utf-8")
     assert built(folder) == first, "no page used the recipe, and a comment computes nothing"
+    assert all("Cite this table" in page(folder, name).read_text("utf-8") for name in NOTEBOOKS)
 
     append(folder / "biaslib" / "metrics" / "association.py", DOUBLED)
     stopped = page(folder, "probability").read_text(encoding="utf-8")
@@ -148,6 +154,14 @@ def test_modules_data_beside_them_and_checkpoints_are_listed_and_nothing_else():
     }
     assert not {name for name in used if "training" in name}
     assert "biaslib/metrics/masked_lm.py" not in used
+
+
+def test_scripts_and_styles_that_the_site_loads_make_no_notebook_run_again():
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
+    chapters = [path.stem for path in (ROOT / "notebooks").glob("*.ipynb")]
+    used = files_used(f"from companion import {', '.join(chapters)}")
+    assert "companion/data" in used
+    assert not used & set(config["html_static_path"])
 
 
 @pytest.fixture
@@ -230,16 +244,3 @@ def test_comments_and_docstrings_change_nothing(package, one, other, same):
     used = runtime.used()
     (package / "module.py").write_text(other)
     assert is_current(used) is same
-
-
-def test_the_hash_of_a_folder_follows_code_and_data_and_not_byte_code(tmp_path):
-    (tmp_path / "code.py").write_text("a = 1")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "list.csv").write_text("word")
-    before = runtime.source_hash(tmp_path)
-    (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / "code.pyc").write_text("x")
-    assert runtime.source_hash(tmp_path) == before
-    (tmp_path / "data" / "list.csv").write_text("words")
-    assert runtime.source_hash(tmp_path) != before
-    assert runtime.source_hash() == runtime.source_hash(ROOT / "biaslib")

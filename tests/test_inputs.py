@@ -66,6 +66,9 @@ CALLS = {
     grounded: dict(
         zip(("X", "Y", "Ax", "Ay", "Bx", "By", "experiment", "ddof"), (*SETS, 2, 1), strict=True)
     ),
+    caption_association.associate: dict(
+        texts=SETS[0][:2], images=POOL.T[:8, :3], groups=GROUPS, k=3, ddof=1
+    ),
     caption_association.c_asc: dict(similarities=SIMILARITIES, groups=GROUPS, ddof=1),
     caption_association.top_k: dict(similarities=SIMILARITIES, k=3),
     caption_association.top_k_composition: dict(top=TOP[:, :3], groups=GROUPS),
@@ -371,6 +374,12 @@ VALUES = [
     (grounded, {"By": np.zeros((0, 3))}, "By", None),
     (grounded, {"Bx": 3 * SETS[2], "By": 3 * SETS[3]}, None, None),
     # caption_association
+    (caption_association.associate, {"images": POOL.T[:8, :2]}, "images", None),
+    (caption_association.associate, {"images": [[0, 0, np.nan]] * 8}, "images", 0),
+    (caption_association.associate, {"images": POOL.T[:8, :3] * 1e300}, None, None),
+    (caption_association.associate, {"images": [[1, 0, 0]] * 8}, None, 0),
+    (caption_association.associate, {"groups": GROUPS | [True, False]}, "groups", None),
+    (caption_association.associate, {"k": 9}, "k", None),
     (caption_association.c_asc, {"groups": GROUPS[:7]}, "groups", None),
     (caption_association.c_asc, {"groups": GROUPS & [True, False]}, "groups", None),
     (caption_association.c_asc, {"groups": GROUPS | [True, False]}, "groups", None),

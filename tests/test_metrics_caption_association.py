@@ -106,6 +106,40 @@ def test_top_k_agrees_with_sorting(seed, n, levels):
         assert metrics.top_k(similarities, k).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [(np.float32, 1e-7), (np.float64, 1e-13), (np.float16, 1e-7)]
+)
+@pytest.mark.parametrize(("n", "k"), [(9_001, 100), (4_097, 4_097), (40, 7)])
+def test_one_pass_agrees_with_the_table_of_products(n, k, dtype, bound):
+    rng = np.random.default_rng(n)
+    centre = rng.normal(size=24)
+    texts, images = (rng.normal(size=(rows, 24)) + centre for rows in (30, n))
+    texts, images = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (texts, images))
+    texts, images = texts.astype(dtype), images.astype(dtype)
+    images[n // 2 :: 3] = images[: len(images[n // 2 :: 3])]  # equal ones, blocks apart
+    groups = np.column_stack([random_partition(rng, n, 3), rng.random(n) < 0.3])
+    found = metrics.associate(texts, images, groups, k)
+    wide = np.float32 if dtype == np.float16 else dtype
+    table = texts.astype(wide) @ images.astype(wide).T
+    exact = texts.astype(float) @ images.astype(float).T
+    inside = np.stack([exact[:, group].mean(axis=1) for group in groups.T], axis=1)
+    outside = np.stack([exact[:, ~group].mean(axis=1) for group in groups.T], axis=1)
+    expected = (inside - outside) / exact.std(axis=1, ddof=1, keepdims=True)
+    np.testing.assert_allclose(found.c_asc, expected, rtol=0, atol=10 * bound)
+    np.testing.assert_allclose(found.c_asc, metrics.c_asc(table, groups), rtol=0, atol=bound)
+    for row, nearest in enumerate(found.nearest):
+        np.testing.assert_allclose(table[row, nearest], np.sort(table[row])[::-1][:k], atol=2e-7)
+        assert (found.counts[row] == groups[nearest].sum(axis=0)).all()
+
+
+def test_equally_near_images_go_by_index_in_one_pass():
+    images = np.ones((9_000, 2))
+    images[5_000] = [2, 0]
+    found = metrics.associate([[1, 0]], images, np.arange(9_000)[:, None] < 50, k=4)
+    assert found.nearest.tolist() == [[5_000, 0, 1, 2]]
+    assert found.counts.tolist() == [[3]]
+
+
 def test_composition_counts_overlapping_groups():
     groups = np.array([[1, 1, 1], [1, 0, 0], [0, 1, 0], [0, 1, 0]], bool)
     composition = metrics.top_k_composition([[0, 1], [2, 3]], groups)

@@ -7,6 +7,9 @@ checked on the committed files, as a reader opens them; and two are run as a new
 import json
 import re
 import sys
+import tomllib
+import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import nbformat
@@ -15,6 +18,7 @@ from bs4 import BeautifulSoup
 from IPython.core.inputtransformer2 import TransformerManager
 from markdown_it import MarkdownIt
 from nbclient import NotebookClient
+from packaging.requirements import Requirement
 
 from biaslib import stimuli
 
@@ -181,16 +185,70 @@ def test_the_first_cell_installs_only_what_is_missing_and_offers_the_profile(
     exec(code, {"get_ipython": lambda: shell})
     assert shell.asked == []
     assert "No GPU is needed" in capsys.readouterr().out
-    missing = code.replace("import biaslib\n", "import biaslib_is_not_here\n", 1)
+    monkeypatch.setattr(metadata, "version", only(set()))
     if "YOUR_ACCOUNT" in source:
         with pytest.raises(RuntimeError, match=r"there is no biaslib_colab\.zip in this folder"):
-            exec(missing, {"get_ipython": lambda: shell})
-    exec(missing.replace("YOUR_ACCOUNT/", "somebody/"), {"get_ipython": lambda: shell})
-    (asked,) = shell.asked
-    assert asked[0] == "pip"
-    assert "torch" not in asked[1]
-    assert "numpy" not in asked[1]
-    assert "--upgrade" not in asked[1]
+            exec(code, {"get_ipython": lambda: shell})
+    asked = installed(code.replace("YOUR_ACCOUNT/", "somebody/"))
+    assert "torch" not in asked
+    assert "numpy" not in asked
+    assert "--upgrade" not in asked
+
+
+def only(names):
+    """Return importlib's *version* of a machine that has the packages named, and no other."""
+    real = metadata.version
+
+    def version(name):
+        if name not in names:
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    return version
+
+
+def installed(code):
+    """Return what a first cell hands to pip, or None."""
+    shell = Shell()
+    variables = {"get_ipython": lambda: shell}
+    exec(code, variables)
+    assert all(name == "pip" for name, _ in shell.asked)
+    return shell.asked[0][1].format(**variables) if shell.asked else None
+
+
+def test_any_chapter_can_be_run_after_any_other_in_one_environment(monkeypatch, tmp_path):
+    """A second chapter installs if, and only if, its extras hold what the first one's do not."""
+    monkeypatch.chdir(tmp_path)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wants = {}
+    for path in COPIES:
+        code = TransformerManager().transform_cell(texts(path, "code")[0])
+        wanted = re.search(r'"biaslib(?:\[(.*)\])? @', code)[1] or ""
+        needed = extras["dependencies"] + [
+            line
+            for extra in wanted.split(",")
+            for line in extras["optional-dependencies"].get(extra, ())
+        ]
+        names = frozenset(Requirement(line).name for line in needed) | {"biaslib"}
+        wants[names] = code.replace("YOUR_ACCOUNT/", "somebody/")
+    assert len(wants) >= 5
+    for first in wants:
+        monkeypatch.setattr(metadata, "version", only(first))
+        for second, code in wants.items():
+            assert (installed(code) is None) == (second <= first)
+        monkeypatch.undo()
+        monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("there", "taken"), [("0.1.0", False), ("0.10.0", True)])
+def test_a_newer_zip_is_taken(there, taken, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("biaslib_colab.zip", "w") as file:
+        file.writestr(f"biaslib-{there}-py3-none-any.whl", "")
+    code = TransformerManager().transform_cell(texts(COPIES[0], "code")[0])
+    asked = installed(code)
+    assert bool(asked and f"biaslib-{there}-py3-none-any.whl" in asked) == taken
+    assert (f"biaslib {there} in place of" in capsys.readouterr().out) == taken
 
 
 # Each construct of the book's Markdown

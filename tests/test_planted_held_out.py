@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from biaslib.runtime import file_sha256
-from companion import planted_world as plots
 from plantedworld._seeds import world_seeds
 from plantedworld.models.checkpoints import CHECKPOINTS, checkpoint, shipped
 from plantedworld.studies import held_out
@@ -163,18 +162,3 @@ def test_what_the_chapter_says_held_and_did_not():
     order = exact["rank within signs"]
     assert 0.4 < order["c_asc"] < 0.6
     assert order["top_k"] < 0.1
-
-
-# The page
-
-
-def test_the_table_says_the_verdicts():
-    found = held_out.results()
-    judged, risen = found["verdicts"], found["rises"]
-    table = plots.held_out_table(judged, risen).set_index(["measure", "statistic"])
-    assert len(table) == len(judged.drop_duplicates(["measure", "model", "statistic"])) + 6
-    assert table.loc[("B(E), tiny-BERT", "slope"), "dose 3"].endswith("asked 0.85 to 1.15: yes")
-    assert table.loc[("difference, tiny-CLIP", "slope"), "dose 3"].endswith(": no")
-    assert table.loc[("top k, tiny-CLIP", "rank within signs"), "dose 1"] == "not asked"
-    rise = table.loc[("vlbs, tiny-LXMERT, matching", "rise less that of errors, points"), "dose 3"]
-    assert rise == "8.00 (3.16 to 12.84), asked more than 0: yes"

@@ -5,16 +5,18 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import policy
 import pytest
 import releases
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 from tables import numbered
 
-from biaslib import display
+from biaslib import display, runtime
 from biaslib.published import table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+import release
 
 PRINTED = table("ross2021", 3)[["test", "level", "model", "effect_size"]].head(6)
 """Some effect sizes of Ross et al., as a page shows them."""
@@ -106,6 +108,30 @@ def test_an_address_that_is_gone_stops_the_build_until_it_has_an_alias(site):
     assert found.find(id="fig-sizes").find_next("figure")["id"] == "fig-magnitudes"
     link = found.find(id="table-sizes-of-tests").a["href"]
     assert link == "../notebooks/b.html#table-sizes-of-tests"
+
+
+def test_every_page_has_the_present_policy_what_only_leads_on_too(site, monkeypatch):
+    (site / "_static").mkdir()
+    lead = '<meta http-equiv="Refresh" content="0; url=book/index.html" />'
+    (site / "index.html").write_text(lead, encoding="utf-8")
+    for text in (policy.POLICY, "default-src 'self'"):
+        monkeypatch.setattr(policy, "POLICY", text)
+        policy.keep_to_policy(app(site), None)
+        pages = [
+            BeautifulSoup(each.read_text("utf-8"), "html.parser") for each in site.rglob("*.html")
+        ]
+        kept = [each.select("meta[http-equiv=Content-Security-Policy]") for each in pages]
+        assert [[each["content"] for each in found] for found in kept] == [[text]] * 3
+
+
+@pytest.mark.parametrize("profile", ["planted", "paper"])
+def test_a_site_of_another_profile_is_not_released(site, profile):
+    stamp = runtime.Provenance(profile)._repr_html_()
+    (site / "notebooks" / "b.html").write_text(f"<article>{stamp}</article>", encoding="utf-8")
+    found = release.problems("0.0.1", Path(__file__).parents[1], site)
+    assert [each for each in found if "profile" in each] == [
+        f"The site of a release is that of the profile planted, not {profile}"
+    ] * (profile != "planted")
 
 
 def test_an_alias_that_leads_nowhere_does_not_count(site):

@@ -6,7 +6,6 @@ import pytest
 from biaslib import display, inference
 from biaslib.studies import text_encoders as study
 from companion import text_encoders as plots
-from companion._drawing import histogram
 
 DIVISORS = {1: "n − 1 (ddof 1)", 0: "n (ddof 0)"}
 
@@ -55,11 +54,3 @@ def test_another_divisor_moves_the_test_and_its_histograms_together(panel):
     ends = [drawn(panel, "C6", "contextual", DIVISORS[ddof]) for ddof in (1, 0)]
     assert ends[1][2] > ends[0][2] > 0
     assert ends[1][1]["x"][0] <= ends[0][1]["x"][0] <= -1.4
-
-
-def test_the_histogram_puts_effects_where_they_are():
-    found = histogram(np.array([-1.95, 0.05, 0.05, 1.85]), plots.EDGES)
-    by_bin = dict(zip(np.round(found["x"], 9), found["y"], strict=False))
-    assert (by_bin[-2], by_bin[0], by_bin[1.8]) == (0.25, 0.5, 0.25)
-    assert sum(found["y"]) == 1
-    assert found["x"][-1] == pytest.approx(1.9)

@@ -115,6 +115,8 @@ def test_a_workflow_has_least_rights_and_names_actions_by_commit(path):
         for each in steps:
             if each.get("uses", "").startswith("actions/checkout"):
                 assert each["with"]["persist-credentials"] is False
+        # The shell that GitHub takes where none is named does not see the first command fail.
+        assert [s for s in steps if " | " in s.get("run", "") and s.get("shell") != "bash"] == []
         # A job with a right of its own runs nothing of ours, and so none of our requirements.
         assert not extra or not any("run" in each for each in steps), name
 

@@ -62,6 +62,34 @@ def test_a_printed_number_has_its_margin_and_its_open_questions(name, value, mar
     assert (one["value"], one["margin"], one["erratum"]) == (value, margin, questions)
 
 
+@pytest.mark.parametrize(
+    ("ids", "file", "column", "times"),
+    [
+        (r"ross2021/table[3-6]/", "ross2021_effect_sizes", "effect_size", 10),
+        (r"srinivasan2021/table3/", "srinivasan2021_case_study", "probability", 1),
+        (r"hamidieh2023/table1/.*/(wo)?men$", "hamidieh2023_laion_pronouns", "male", 40),
+        (r"hamidieh2023/table([3-9]|1[0-8])/(?!.*/list$)", "hamidieh2023_casc", "casc", 4),
+        (r"zhou2022/table3/reference/", "zhou2022_scores", "value", 1),
+        (r"zhou2022/table[34]/(?!reference/)", "zhou2022_scores", "value", 100),
+        (r".*/table(7/exp.*|1/(?!.*/(wo)?men$).*)$", None, None, 0),
+        (r"hamidieh2023/table\d+/[^/]+/list$", None, None, 0.8),
+    ],
+)
+def test_a_margin_is_so_many_times_half_of_the_last_digit_that_most_cells_print(
+    ids, file, column, times
+):
+    """Of counts none, of shares of a list .8; the files have the digits as printed."""
+    half = 1.0
+    if file:
+        folder = Path(published.__file__).parent / "data"
+        cells = pandas.read_csv(folder / f"{file}.csv", dtype=str)[column].dropna()
+        half = 0.5 * 10.0 ** -cells.str.partition(".")[2].str.len().mode().min()
+    numbers = reproduction.printed().set_index("id")["margin"]
+    margins = numbers[numbers.index.str.fullmatch(f"{ids}.*")]
+    assert len(margins) > 3
+    assert np.allclose(margins, times * half, rtol=1e-9)
+
+
 def letters(text):
     """A text without white space, hyphens, marks of emphasis and forms of quotation marks."""
     return re.sub(r"[\s\-\u2010\xad*\"“”]+", "", text).lower()

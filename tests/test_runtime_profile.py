@@ -69,3 +69,15 @@ def test_the_stamp_names_devices_and_precisions_of_the_models_that_were_loaded(m
     assert machine["precision"] == ["float32", "float16"]
     assert machine["versions"]["torch"].partition("+")[0] == torch.__version__.partition("+")[0]
     assert runtime.start("planted").as_dict()["Device"].startswith("cpu (")
+
+
+def test_a_bar_within_a_bar_writes_no_control_characters(capsys, monkeypatch):
+    monkeypatch.setattr("biaslib.runtime._profile.DELAY", 0)
+    monkeypatch.delenv("BIASLIB_BOOK", raising=False)
+    for _ in runtime.progress(range(2), "models"):
+        for _ in runtime.progress(range(2), "pictures"):
+            pass
+    shown = capsys.readouterr().err
+    assert "models: " in shown
+    assert "pictures: " in shown
+    assert "\x1b" not in shown

@@ -49,15 +49,6 @@ def deck_of(folder: Path, parts: list[str]) -> slides.Deck:
     return found
 
 
-def test_a_script_that_a_table_brought_along_stays_where_no_browser_runs_it(tmp_path):
-    page = PAGE.replace("<td>7", "<td><script>window.hit = 1</script>7")
-    deck = slides.read(written(tmp_path, SHOWN + [SLIDE] * 5), ["x"])
-    slides.fill(deck, teaching.article_of(page, "x"))
-    shown = policy.kept(teaching.PAGE.format(**slides.pages(deck)["slides"]), tmp_path)
-    assert shown.count("<script>window.hit = 1</script>") == 1
-    assert "window.hit" not in "".join(each.read_text() for each in tmp_path.glob("*.js"))
-
-
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory) -> str:
     """Return the address, in a folder on disk, of the pages of a small deck."""

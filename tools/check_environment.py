@@ -78,7 +78,7 @@ def extras(notebook: Path) -> str:
     """Return the extras that a notebook's own install cell asks for, such as ``[models]``."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     first = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    return re.search(r'"biaslib(\[[\w,]+\])? @ git\+', first).group(1) or ""
+    return re.search(r'"biaslib(\[[\w,]+\])? @ ', first).group(1) or ""
 
 
 def run_notebook(notebook: Path, folder: Path) -> None:

@@ -32,33 +32,54 @@ Sentences that hold numbers appear below the cells that compute them.* [Open in 
 SETUP = """\
 # @title Start here: installs what is missing, and looks at the machine { display-mode: "form" }
 CHOICE
-try:
-    import biaslib
-except ImportError:
-    import os, tempfile, zipfile
-    from importlib.metadata import distributions
-    from pathlib import Path
-    from packaging.version import Version
+import os, tempfile, zipfile
+from importlib.metadata import PackageNotFoundError, distributions, requires, version
+from pathlib import Path
+from packaging.requirements import Requirement
+from packaging.version import Version
 
-    SOURCE
-    wheels = Path(tempfile.mkdtemp())
-    for folder in ("/content/drive/MyDrive", "/content", "."):
-        for path in sorted(Path(folder).glob("ZIP*.zip"), key=os.path.getmtime):
+
+def lacking(extra):  # what an extra of biaslib asks for, and this machine has not
+    missing = []
+    for needed in map(Requirement, requires("biaslib")):
+        if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+            if needed.name == "biaslib":
+                missing += [name for inner in needed.extras for name in lacking(inner)]
+                continue
             try:
-                zipfile.ZipFile(path).extractall(wheels)
-            except zipfile.BadZipFile:
-                raise RuntimeError(f"{path} is not whole: delete it and upload it again") from None
-    own = {each.name.split("-")[1]: each for each in wheels.glob("biaslib-*.whl")}
-    if own:
-        newest = max(own, key=Version)
-        source = own[newest].as_uri()
-        print(f"Installing biaslib {newest}; the zips here have {', '.join(own)}")
+                fits = needed.specifier.contains(version(needed.name), prereleases=True)
+            except PackageNotFoundError:
+                fits = False
+            missing += [] if fits else [needed.name]
+    return missing
+
+
+SOURCE
+wheels = Path(tempfile.mkdtemp())
+for folder in ("/content/drive/MyDrive", "/content", "."):
+    for path in sorted(Path(folder).glob("ZIP*.zip"), key=os.path.getmtime):
+        try:
+            zipfile.ZipFile(path).extractall(wheels)
+        except zipfile.BadZipFile:
+            raise RuntimeError(f"{path} is not whole: delete it and upload it again") from None
+zips = {each.name.split("-")[1]: each for each in wheels.glob("biaslib-*.whl")}
+newest = max(zips, key=Version, default="0")
+try:
+    why = [name for extra in EXTRAS for name in lacking(extra)]
+    if Version(newest) > Version(version("biaslib")):
+        why.append(f"biaslib {newest} in place of {version('biaslib')}")
+except PackageNotFoundError:
+    why = ["biaslib"]
+if why:
+    if zips:
+        source = zips[newest].as_uri()
     elif "YOUR_ACCOUNT" in source:
         raise RuntimeError(
-            "biaslib is not installed, and there is no ZIP.zip in this folder, /content or "
-            "/content/drive/MyDrive. Upload it (Colab: Files, at the left) or mount the drive that "
-            "has it, wait until it is whole, and run this cell again. `make colab` makes it"
-        ) from None
+            f"{', '.join(why)} not installed, and there is no ZIP.zip in this folder, /content "
+            "or /content/drive/MyDrive. Upload it (Colab: Files, at the left) or mount the drive "
+            "that has it, wait until it is whole, and run this cell again. `make colab` makes it"
+        )
+    print(f"Installing {', '.join(why)}; the zips here have {', '.join(zips) or 'no biaslib'}")
     kept = wheels / "kept.txt"  # what this machine has of these stays as it is
     here = [each for each in distributions() if each.name in ("numpy", "torch", "torchvision")]
     kept.write_text("".join(f"{each.name}=={each.version}\\n" for each in here))
@@ -112,10 +133,13 @@ def copied(notebook: dict, page: Page) -> dict:
     if page.cited:
         made.append(markdown_cell("references", references(page)))
     name = f"{page.document.rpartition('/')[2]}.ipynb"
+    card = {"accelerator": "GPU"} if page.document in with_profiles() else {}
     colab = {"name": name, "provenance": [], "toc_visible": True}
     return {
         "cells": made,
-        "metadata": notebook["metadata"] | {"colab": colab, "made_from": f"notebooks/{name}"},
+        "metadata": notebook["metadata"]
+        | card
+        | {"colab": colab, "made_from": f"notebooks/{name}"},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
@@ -271,6 +295,7 @@ def _markdown(name: str, text: str, page: Page) -> list[dict]:
 def setup(text: str, page: Page) -> str:
     """Return the first code cell: it installs, offers the profile, and looks at the machine."""
     source, requirement = re.search(r'(source = .*)\n *%pip install -q "(\S+) @', text).groups()
+    extras = requirement.partition("[")[2].rstrip("]")
     name = page.document.rpartition("/")[2]
     chosen = page.document in with_profiles()
     filled = {
@@ -278,6 +303,7 @@ def setup(text: str, page: Page) -> str:
         "SOURCE": source,
         "ZIP": ZIP,
         "REQUIREMENT": requirement,
+        "EXTRAS": repr(extras.split(",")),
         "PREPARED": f'PROFILE, PRECISION, "{name}"' if chosen else "",
     }
     return functools.reduce(lambda cell, part: cell.replace(*part), filled.items(), SETUP)

@@ -6,8 +6,8 @@ The site has to be built from the commit that is released. The file is committed
 that: builds from then on keep its addresses, and say which of its numbers changed.
 """
 
+import itertools
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -18,6 +18,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
 import releases  # noqa: E402 - an extension of the book, which lies on no path
+
+PROFILE = re.compile(r"<dt>Profile</dt><dd>(\w+)")
+"""What the stamp of a page says."""
 
 
 def main(wanted: str, root: Path = ROOT) -> int:
@@ -54,8 +57,9 @@ def problems(wanted: str, root: Path, site: Path) -> list[str]:
         found.append(f"The site in _build/html is not that of '{line}': run 'make book' again.")
     if (root / "book" / "releases" / f"{wanted}.json").exists():
         found.append(f"{wanted} has been released: raise the version")
-    if (os.environ.get("BIASLIB_PROFILE") or "planted") != "planted":
-        found.append("The site of a release is that of the profile planted")
+    stamps = (PROFILE.findall(each.read_text(encoding="utf-8")) for each in site.rglob("*.html"))
+    if other := sorted({*itertools.chain(*stamps)} - {"planted"}):
+        found.append(f"The site of a release is that of the profile planted, not {other[0]}")
     if line.endswith("-dirty"):
         found.append("There are changes that are not committed: commit them, then run 'make book'.")
     return found

@@ -3,8 +3,9 @@
     python tools/teach.py
 
 The site has to be built before (``make book``); slides, quizzes, handouts as pages and classroom
-notebooks are made with it, in ``_build/html/teach``. The instructor's edition, which holds every
-solution, goes to ``_build/instructor`` and never into the site.
+notebooks are made with it, in ``_build/html/teach``. All that is made here goes to
+``_build/instructor``, which a build leaves as it is, and never into the site: the edition holds
+every solution.
 """
 
 import html
@@ -33,12 +34,12 @@ def main() -> int:
     if not (SITE / teaching.FOLDER / "index.html").is_file():
         print("There is no site in _build/html: run 'make book' first.", file=sys.stderr)
         return 1
-    made = pdfs(SITE / teaching.FOLDER, browser())
-    print(f"{made} handouts as PDF in {SITE / teaching.FOLDER}")
-    stems = chapters(SITE)
-    made = quiz_packages.write_packages(SITE / teaching.FOLDER, stems)
-    print(f"{made} quizzes for course systems in {SITE / teaching.FOLDER}")
     INSTRUCTOR.mkdir(parents=True, exist_ok=True)
+    made = pdfs(SITE / teaching.FOLDER, INSTRUCTOR, browser())
+    print(f"{made} handouts as PDF in {INSTRUCTOR}")
+    stems = chapters(SITE)
+    made = quiz_packages.write_packages(INSTRUCTOR, stems)
+    print(f"{made} quizzes for course systems in {INSTRUCTOR}")
     try:
         page = edition(SITE, stems)
     except ValueError as error:
@@ -55,8 +56,8 @@ def browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
-def pdfs(folder: Path, program: str | None) -> int:
-    """Print every handout to a PDF beside it; return how many.
+def pdfs(folder: Path, target: Path, program: str | None) -> int:
+    """Print every handout of a folder to a PDF in another; return how many.
 
     Without a browser none is made, and a line says so: the handouts are pages all the same. What
     is printed has the page's title and language, headings that can be listed, and tags by which
@@ -70,8 +71,8 @@ def pdfs(folder: Path, program: str | None) -> int:
         options = ["--headless", "--no-sandbox", "--no-pdf-header-footer", "--disable-gpu"]
         options += ["--virtual-time-budget=20000", "--allow-file-access-from-files"]
         options += ["--generate-pdf-document-outline"]  # tags, title and language need no option
-        target = page.with_suffix(".pdf")
-        command = [program, *options, f"--print-to-pdf={target}", page.resolve().as_uri()]
+        printed = target / f"{page.stem}.pdf"
+        command = [program, *options, f"--print-to-pdf={printed}", page.resolve().as_uri()]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
     return len(pages)
 

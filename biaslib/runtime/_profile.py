@@ -178,4 +178,5 @@ def progress(items: Iterable[Item], label: str, total: int | None = None) -> Ite
     """Yield the items, after a second behind a progress bar; the built book has none."""
     from tqdm import tqdm
 
-    yield from tqdm(items, label, total, leave=False, delay=DELAY, disable=in_book())
+    # One line for a bar within a bar: moving between two writes control characters into notebooks.
+    yield from tqdm(items, label, total, leave=False, position=0, delay=DELAY, disable=in_book())

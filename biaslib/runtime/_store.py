@@ -91,8 +91,8 @@ class Store:
     [[10], [7]]
     """
 
+    # When what is computed was last added to BIASLIB_ARCHIVE, or the run began.
     archived = time.monotonic()
-    """When what is computed was last added to ``BIASLIB_ARCHIVE``, or the run began."""
 
     spacing = EVERY
 

@@ -656,18 +656,37 @@ def welch_p_values(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
     >>> welch_p_values(np.array([[3.0, 4, 5, 1, 2, 3]]), women).round(4)
     array([[0.0705]])
     """
-    scores = np.asarray(similarities, dtype=np.float64)
-    scores = scores - scores[:, :1]  # So that equal scores are exactly 0 apart.
-    p_values = np.ones((len(scores), members.shape[1]))
-    for column, own in enumerate(np.asarray(members, dtype=bool).T):
-        if 1 < own.sum() < len(own) - 1:
-            sides = (scores[:, own], scores[:, ~own])
-            moments = (
-                (side.mean(axis=1), side.std(axis=1, ddof=1), side.shape[1]) for side in sides
-            )
-            test = stats.ttest_ind_from_stats(*itertools.chain(*moments), equal_var=False)
-            p_values[:, column] = np.nan_to_num(test.pvalue, nan=1.0)
+    cells, cell = np.unique(np.asarray(members, dtype=bool), axis=0, return_inverse=True)
+    order, sizes = np.argsort(cell.ravel(), kind="stable"), np.bincount(cell.ravel())
+    p_values = np.ones((len(similarities), cells.shape[1]))
+    for start in range(0, len(similarities), WORDS_AT_ONCE):
+        rows = slice(start, start + WORDS_AT_ONCE)
+        scores = np.asarray(similarities[rows], dtype=np.float64)
+        scores = scores[:, order] - scores[:, :1]  # So that equal scores are exactly 0 apart.
+        moments = _cell_moments(scores, sizes)
+        for column, own in enumerate(cells.T):
+            if 1 < sizes[own].sum() < sizes.sum() - 1:
+                sides = (_joined(*moments, sizes, side) for side in (own, ~own))
+                test = stats.ttest_ind_from_stats(*itertools.chain(*sides), equal_var=False)
+                p_values[rows, column] = np.nan_to_num(test.pvalue, nan=1.0)
     return p_values
+
+
+def _cell_moments(scores: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and sum of squares about it, (k, cells) each, of cells that follow each other."""
+    first = np.cumsum(sizes) - sizes
+    means = np.add.reduceat(scores, first, axis=1) / sizes
+    apart = scores - np.repeat(means, sizes, axis=1)
+    return means, np.add.reduceat(apart**2, first, axis=1)
+
+
+def _joined(means: np.ndarray, squares: np.ndarray, sizes: np.ndarray, which: np.ndarray):
+    """Return mean, standard deviation and number of some cells taken together."""
+    means, squares, sizes = means[:, which], squares[:, which], sizes[which]
+    n = sizes.sum()
+    mean = means @ sizes / n
+    squares = squares.sum(axis=1) + (means - mean[:, None]) ** 2 @ sizes
+    return mean, np.sqrt(squares / (n - 1)), n
 
 
 def unit_means(

@@ -26,7 +26,7 @@ def setup(app):
     app.connect("doctree-read", describe)
     app.connect("doctree-read", add_terms)
     app.connect("html-page-context", add_tags)
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 2}
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def describe(app, doctree) -> None:

@@ -34,8 +34,9 @@ def setup(app):
     os.environ["BIASLIB_BOOK"] = "1"
     put_packages_first()
     app.connect("env-get-outdated", outdated)
-    # Sphinx writes every page again when this number changes, so also when this file does.
-    version = int(hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8], 16)
+    # Sphinx reads and writes every page again when this number changes: when an extension does.
+    code = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    version = int(hashlib.sha256(code).hexdigest()[:8], 16)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}
 
 

@@ -18,6 +18,7 @@ POLICY = (
 stand in drawings and formulas as well, and run nothing."""
 
 META = '<meta http-equiv="Content-Security-Policy" content="{}">'
+EARLIER = re.compile(META.format('[^"]*'))
 CHARSET = re.compile(r"<meta charset=[^>]*>")
 SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)(?![^>]*\btype=)([^>]*)>(.*?)</script>", re.S)
 CLICK = re.compile(r'\bonclick="([^"]*)"')
@@ -41,13 +42,15 @@ def keep_to_policy(app, exception) -> None:
         if "_static" in path.parts:
             continue
         page = path.read_text(encoding="utf-8")
-        if META.partition("{")[0] not in page:
+        if META.format(POLICY) not in page:
             up = "../" * (len(path.relative_to(folder).parts) - 1)
             path.write_text(kept(page, folder / "_static", up), encoding="utf-8")
 
 
 def kept(page: str, static: Path, up: str = "") -> str:
     """Return a page with the policy, and with the scripts that stand outside its article in files.
+
+    What is no whole page, as the one that leads from the site's address to its first, gets a head.
 
     Parameters
     ----------
@@ -67,7 +70,9 @@ def kept(page: str, static: Path, up: str = "") -> str:
     def moved(part: str) -> str:
         return SCRIPT.sub(in_file, CLICK.sub(r'data-click="\1"', part))
 
-    page = NEXT.sub("", page, count=1)
+    page = EARLIER.sub("", NEXT.sub("", page, count=1))
+    if not CHARSET.search(page):
+        page = f'<!DOCTYPE html>\n<meta charset="utf-8">\n{page}'
     article = ARTICLE.search(page)
     start, end = article.span() if article else (len(page), len(page))
     page = moved(page[:start]) + page[start:end] + moved(page[end:])

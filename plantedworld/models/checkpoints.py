@@ -100,7 +100,8 @@ def checkpoint(
     raise FileNotFoundError(
         f"no planted checkpoint of {family!r} for dose {dose:g} and seed {seed}"
         f"{_only(planted_in)}; plantedworld.models.checkpoints.shipped() lists those that are. "
-        f"To train it: python -m plantedworld.training {family} --dose {dose:g} --seed {seed}"
+        "To train it, in a clone of the repository: "
+        f"python -m plantedworld.training {family} --dose {dose:g} --seed {seed}"
         f"{option}"
     )
 

@@ -142,7 +142,7 @@ def over_worlds(model: str | None = None, **settings) -> pandas.DataFrame:
     ]
     if not tables:
         raise FileNotFoundError(
-            f"no planted checkpoint of {model} is shipped; to train one: python -m "
+            f"no planted checkpoint of {model} is shipped; to train one, in a clone: python -m "
             f"plantedworld.training {models.REGISTRY[model].family} --dose 3 --seed 0"
         )
     return pandas.concat(tables, ignore_index=True)

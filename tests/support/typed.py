@@ -5,7 +5,8 @@ A row is words of the page with holes. ``{expression}`` stands for a number that
 exercise, so that what follows from it can be computed, or that it is the same elsewhere; ``{*}`` is
 made up as well, and nothing follows from it; ``{@source number}`` is cited, or was measured, and
 the package has no record of it. ``..`` skips words. A number is compared as far as it is written:
-.63 with 0.6287.
+.63 with 0.6287. Digits need a row; a number word (two to a hundred) needs to be one that a row has,
+where the words of a row of its page, or of the section *words*, stand around it.
 """
 
 import ast
@@ -22,8 +23,11 @@ CHANGED: dict[str, str] = {}
 PAGES = ("README.md", "notebooks/*.ipynb", "book/*.md", "book/*/*.md", "book/*/*.yml")
 
 UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
-UNITS += " fifteen sixteen seventeen eighteen nineteen twenty"
-WORDS = {word: n for n, word in enumerate(UNITS.split())} | {"none": 0, "thirty": 30, "sixty": 60}
+UNITS += " fifteen sixteen seventeen eighteen nineteen"
+TENS = "ten twenty thirty forty fifty sixty seventy eighty ninety hundred"
+WORDS = {word: n for n, word in enumerate(UNITS.split())} | {"none": 0}
+WORDS |= {ten: 10 * n for n, ten in enumerate(TENS.split(), 1)}
+UNIT, TEN = UNITS.replace(" ", "|"), TENS.replace(" ", "|")
 DIGITS = (
     r"(?<![\w.,])(?<![A-Za-z]-)[−-]?(?:\d{1,3}(?:(?:,|\{,\})\d{3})+|\d+)?(?:\.\d+|(?<=\d))(?!\w)"
 )
@@ -138,14 +142,14 @@ def agrees(written: str, value: float) -> bool:
 
 
 def read(written: str) -> float:
-    if written.lower() in WORDS:
-        return WORDS[written.lower()]
+    if written[0].isalpha():
+        return sum(WORDS[part] for part in written.lower().split("-"))
     return float(written.replace("−", "-").replace("{,}", "").replace(",", ""))
 
 
 def pattern(row: str, values: dict) -> re.Pattern:
     """Return the row's words, with a group for each number."""
-    number = rf"((?i:\b(?:{'|'.join(WORDS)})\b)|{DIGITS})"
+    number = rf"((?i:\b(?:(?:{TEN})(?:-(?:{UNIT}))?|{UNIT}|none)\b)|{DIGITS})"
     parts, at = [], 0
     for hole in [*HOLE.finditer(row), None]:
         words = row[at : hole.start() if hole else None].replace(r"\{", "{").replace(r"\}", "}")
@@ -226,6 +230,13 @@ def known(page: str, text: str, values: dict) -> SimpleNamespace:
         found.at |= one.at
         found.free |= one.free
         found.others |= one.others
+    for row in rows()["words"]:
+        one = check(row, text, values)
+        found.at |= one.at | one.free
+        found.others |= one.others
+    found.words = {
+        at for at in found.others if not re.match("[^a-z]|one|none|zero", text[at:], re.I)
+    }
     for row in rows()["*"]:
         one = check(row, text, values)
         found.at |= one.at
@@ -236,6 +247,10 @@ def known(page: str, text: str, values: dict) -> SimpleNamespace:
 def faults(page: str, text: str, values: dict) -> list[str]:
     """Return what is wrong with the numbers of a page: see :func:`known`."""
     found = known(page, text, values)
+    for start in sorted(found.words - found.at - found.free):
+        found.wrong.append(
+            f"no row has this number: {' '.join(text[start : start + 40].split())!r}"
+        )
     for match in numbers(text):
         anywhere = BOUNDS if match.start() not in found.others else ()
         if match.start() not in found.at | found.free and match[0] not in anywhere:

@@ -31,6 +31,7 @@ from companion import study3_clip_audit as audit_plots
 from companion import study4_captions as caption_plots
 from companion import text_encoders as text_plots
 from companion.capstone import FLAWED
+from companion.planted_study2_masked import GENDER_ALONE
 from companion.what_is_measured import agreement, two_levels
 from plantedworld import _seeds, _sprites
 from plantedworld.inputs import study3_clip_audit as toy_audit
@@ -277,6 +278,8 @@ def said(page, words):
 # What pages say of files, settings and plans
 
 kinds = stimuli.taxonomy_kinds()["kind"].value_counts()
+(purse_times,) = said("notebooks/planted_study2_masked.ipynb", "women carry purses [*] times")
+n_papers = n_studies = len(published.PAPERS)
 case_study = int((stimuli.entities()["set"] == "case study").sum())
 half_precision = int(re.search(r"float16 keeps (\d+) in 100", inspect.getsource(pictures))[1])
 cards = [
