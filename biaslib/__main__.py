@@ -109,14 +109,16 @@ def run(options: argparse.Namespace) -> int:
     runtime.start(profile)
     if not options.dry_run:
         audit.require_writable(options.out)
+        if Path(options.out, "report.html").is_file():
+            print(f"{options.out} holds a report, which gets the next free number for its folder")
     _, folder = audit.chosen_data(options.data, profile)
     if folder is not None:
         print(folder.counts().to_string(index=False))
     data, loaded = folder or options.data, []
     costs = [audit.cost(name, profile, options.device, data, options.parts) for name in names]
-    for name, cost in zip(names, costs, strict=True):
+    for at, (name, cost) in enumerate(zip(names, costs, strict=True)):
         print(f"{shown(name)}\n{cost}")
-        cost.require_fit()
+        cost.require_fit(sum(each.memory for each in costs[:at]))  # both are held at once
     if options.dry_run and any(cost.download for cost in costs):
         return 0
     for name, cost in zip(names, costs, strict=True):
@@ -138,7 +140,7 @@ def reproduce(options: argparse.Namespace) -> int:
     print(runtime.prepare("paper", options.precision, "study3_clip_audit"), flush=True)
     if options.dry_run:
         return 0
-    require_writable(options.out)
+    require_writable(Path(options.out) / "record")
     folder, found = of_study3(options.out)
     print(found["verdict"].value_counts().to_string())
     for finding in findings(found):

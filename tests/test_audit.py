@@ -1,12 +1,14 @@
 """The audit of one's own model: numbers beside their nulls, what is refused, what is given."""
 
 import dataclasses
+import io
 import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,8 @@ from support.hub import instead_of_the_real_one
 
 from biaslib import __main__ as command_line
 from biaslib import audit, inference, models, runtime, stimuli
-from biaslib.audit import _compare, _cost, _grounding, _parts, _run, nulls
+from biaslib.audit import _compare, _cost, _grounding, _parts, _report, _run, _tables, nulls
+from biaslib.audit._folder import OwnFolder
 from biaslib.datasets import DataError
 from biaslib.metrics import caption_association
 from biaslib.studies import study1_grounded as grounded
@@ -225,11 +228,16 @@ def test_who_does_not_look_is_right_by_half_whatever_caption_it_prefers():
     assert not _grounding.GroundingCheck("matching", 14.0, 20, 0.457, 0.881, "").passed
 
 
+COMPARED = pandas.DataFrame(
+    {"p_value": [0.01, 0.02], "p_least": 1e-9, "p_holm": [0.0496, 0.0504]}, index=[0, 1]
+)
+
+
 class Matcher:
     """Matches captions by their length, and counts how often it is asked."""
 
-    name, revision = "matcher", "1"
-    capabilities = frozenset({"match images and texts"})
+    name, revision, notes = "matcher", "1", ("two words have one vector",)
+    capabilities = frozenset({"match images and texts", "fill masks with images"})
 
     def __init__(self):
         self.asked = 0
@@ -239,14 +247,48 @@ class Matcher:
         return np.array([[len(text) for text in row] for row in texts], dtype=float)
 
 
-def test_a_model_that_does_not_look_is_told_so_and_gets_no_vlbs(tmp_path):
+@pytest.mark.parametrize("broken", ["word_check", "caption_check"])
+def test_a_model_that_was_not_seen_to_look_is_told_so_and_gets_no_vlbs(
+    tmp_path, monkeypatch, broken
+):
+    """Also where a check, of another head or of its own, cannot be made."""
+
+    def lacking(*_):
+        raise DataError("no picture is there")
+
+    words = _grounding.GroundingCheck("masked words", 5, 10, 0.2, 0.8, "")
+    monkeypatch.setattr(_grounding, "word_check", lambda *_: words)
+    monkeypatch.setattr(_grounding, broken, lacking)
     store = runtime.Store(tmp_path)
-    found = audit.run(Matcher(), "planted", store=store)
-    assert found.checks["matching"].share == 0.5
+    found = audit.run(Matcher(), "planted", store=store, parts=["zhou2022", "hamidieh2023"])
+    shares = {head: check.share for head, check in found.checks.items()}
+    assert shares == ({"matching": 0.5} if broken == "word_check" else {"masked words": 0.5})
     assert "zhou2022" not in set(found.scores["study"])
     reasons = found.not_run.set_index("part")["reason"]
     assert {"captions by matching logit", "portraits by word, matching"} <= set(reasons.index)
     assert found.faults.empty
+    assert found.notes[0] == "two words have one vector"
+    assert found.notes[1].endswith("no picture is there")
+    page = BeautifulSoup(audit.report(found, COMPARED, found), "html.parser").get_text()
+    assert page.count(found.notes[0]) == 2  # of the model, and of the one beside it
+    assert json.loads(audit.files(found)["provenance.json"])["notes"] == list(found.notes)
+    is_left_out = "this is left out: captions by matching logit" in " ".join(page.split())
+    assert is_left_out == (broken == "word_check")
+
+
+def test_what_a_failed_check_leaves_out_is_what_was_not_run(of_clip):
+    """Captions by cosine ran, and masked words, of which there is no choice, failed."""
+    failed = _grounding.GroundingCheck("masked words", 5, 10, 0.2, 0.8, "")
+    page = audit.report(dataclasses.replace(of_clip, checks={"masked words": failed}))
+    assert "was not seen to look" in page
+    assert "left out" not in page
+
+
+def test_a_report_whose_figure_is_empty_says_whether_a_part_ran(of_clip):
+    words = of_clip.scores[of_clip.scores["statistic"] == "c_asc"]
+    for scores, said in ((words, "No part that was run has"), (words[:0], "No part was run:")):
+        axes = audit.figure(dataclasses.replace(of_clip, scores=scores)).picture.axes[0]
+        assert said in " ".join(" ".join(text.get_text() for text in axes.texts).split())
 
 
 # The parts
@@ -514,6 +556,14 @@ def test_pictures_that_cannot_be_used_are_named(folder, bad):
     assert caught.value.path == folder / "00.png"
 
 
+@pytest.mark.parametrize("name", ["x.JFIF", "x.jp2", "x.heic"])
+def test_pictures_without_a_row_are_named_by_any_of_their_endings(folder, name):
+    (folder / name).write_bytes((folder / "00.png").read_bytes())
+    with pytest.raises(DataError) as caught:
+        audit.read_folder(folder)
+    assert caught.value.word == name
+
+
 @pytest.mark.parametrize("other", ["wom\u0435n", "WOMEN", "women"])
 def test_labels_that_look_alike_are_two_groups_and_noted(folder, other):
     spelt = [("women", other, "men")[at % 3] for at in range(24)]
@@ -521,6 +571,77 @@ def test_labels_that_look_alike_are_two_groups_and_noted(folder, other):
     found = audit.read_folder(folder)
     assert found.counts().query("column == 'gender'")["group"].nunique() == len(set(spelt))
     assert any("alike" in note and other in note for note in found.notes) == (other != "women")
+
+
+def test_numbers_of_people_and_words_for_missing_labels_are_noted_once(folder):
+    people = [f"{at // 2}{('', '.0')[at % 2]}" for at in range(24)]
+    ages = [("?", "old")[at // 12] for at in range(24)]
+    changed(folder, lambda t: t.assign(person=people, age=ages, Gender=t["gender"]))
+    notes = " ".join(audit.read_folder(folder).notes)
+    assert notes.count("the column person") == notes.count("the column age") == 1
+    assert "'0' and '0.0'" in notes
+    assert "'?'" in notes
+    assert "'gender' and 'Gender'" in notes
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        lambda name, place: place / name,
+        lambda name, place: str(place / name).replace("/", "\\"),
+        lambda name, place: f".\\{name}",
+        lambda name, place: f"../{place.name}/{name}",
+        lambda name, place: name.upper(),
+        lambda name, place: name.replace(" ", "%20"),
+        lambda name, place: unicodedata.normalize("NFD", name),
+        lambda name, place: place.parent / "link" / name,
+    ],
+)
+def test_a_picture_below_the_folder_is_found_however_its_path_is_written(folder, spelt):
+    names = [f"p\u00e9 {at}.png" for at in range(24)]
+    for at, name in enumerate(names):
+        (folder / f"{at:02}.png").rename(folder / name)
+    (folder.parent / "link").symlink_to(folder)
+    changed(folder, lambda t: t.assign(file=[spelt(name, folder) for name in names]))
+    assert audit.read_folder(folder).people["file"].tolist() == names
+
+
+def test_two_spellings_of_a_path_are_one_picture_and_one_of_two_pictures_none(folder):
+    changed(folder, lambda t: t.assign(file=["01.PNG", *t["file"][1:]]))
+    with pytest.raises(DataError) as caught:
+        audit.read_folder(folder)
+    assert (caught.value.row, caught.value.word) == (3, "01.png")
+    for name in ("00.Png", "00.pnG"):
+        (folder / name).write_bytes(name.encode())
+    changed(folder, lambda t: t.assign(file=["00.PNG", *t["file"][1:]]))
+    (folder / "00.png").unlink()
+    with pytest.raises(DataError) as caught:
+        audit.read_folder(folder)
+    assert (caught.value.row, caught.value.word) == (2, "00.PNG")
+
+
+def test_people_are_counted_once_however_many_columns_there_are(folder, monkeypatch):
+    wide = {
+        f"attribute {at}": [("-1", "1")[(row >> at % 4) & 1] for row in range(24)]
+        for at in range(40)
+    }
+    changed(folder, lambda t: t[["file", "person"]].assign(**wide))
+    calls, counts = [], OwnFolder.counts
+    monkeypatch.setattr(OwnFolder, "counts", lambda own: calls.append(own) or counts(own))
+    found = audit.read_folder(folder)
+    assert len(found.groups) == 40
+    assert len(calls) == 1
+    table = counts(found).query("column == 'attribute 0 x attribute 5'").set_index("group")
+    pairs = pandas.Series(wide["attribute 0"]) + " x " + pandas.Series(wide["attribute 5"])
+    assert table["people"].to_dict() == pairs.value_counts().to_dict()
+
+
+def test_a_label_is_no_formula_in_the_tables_of_an_audit(of_clip):
+    labels = ["=1+1", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "-1", "+3.5", "women"]
+    scores = of_clip.scores.head(8).assign(level=labels)
+    written = pandas.read_csv(io.StringIO(_report._csv(scores)), dtype={"level": str})
+    assert written["level"].tolist() == [*(f"'{each}" for each in labels[:5]), *labels[5:]]
+    assert written["value"].tolist() == scores["value"].tolist()
 
 
 @pytest.mark.parametrize("name", ["CAPTION", "caption "])
@@ -557,6 +678,7 @@ def test_bytes_items_and_minutes_of_an_audit(folder, monkeypatch):
     found.require_fit()
     with pytest.raises(_cost.DoesNotFitError):
         dataclasses.replace(found, free=found.memory / 2).require_fit()
+    assert "0.0 GiB free" not in str(dataclasses.replace(found, free=0.0))
     tally, ticks = Tally(), itertools.count()
     monkeypatch.setattr(_cost, "perf_counter", lambda: next(ticks))
     assert found.minutes(tally) == pytest.approx((621 + 24) / 8 / 60)
@@ -578,6 +700,14 @@ def test_the_command_says_what_it_would_take_and_stops(capsys, folder, tmp_path)
     said = capsys.readouterr().out
     assert said.index("women") < said.index("download: 0.00 GB") < said.index("minutes, timed")
     assert not (tmp_path / "out").exists()
+
+
+def test_two_models_have_to_fit_together(capsys, monkeypatch):
+    cost = _cost.Cost(1e8, 0.0, 6.0, 10.0, "cuda", {}, np.array([0.01]))
+    monkeypatch.setattr(audit, "cost", lambda *_: cost)
+    monkeypatch.setattr(audit, "load", lambda *_: pytest.fail("this does not fit"))
+    assert command_line.main(["audit", "clip", "--compare", "albef", "--dry-run"]) == 1
+    assert capsys.readouterr().err.startswith("DoesNotFitError: ")
 
 
 @pytest.mark.parametrize("second", ["clip", "bert"])
@@ -604,17 +734,8 @@ def test_an_interrupted_command_and_a_wrong_one_end_with_a_line(capsys, tmp_path
         raise KeyboardInterrupt
 
     monkeypatch.setattr(audit, "cost", interrupted)
-    assert command_line.main(["audit", "clip", "--out", str(tmp_path)]) == 130
+    assert command_line.main(["audit", "clip", "--out", str(tmp_path / "out")]) == 130
     assert capsys.readouterr().out.startswith("Interrupted.")
-
-
-def test_a_report_that_cannot_be_written_leaves_the_earlier_one_whole(tmp_path, of_clip):
-    (tmp_path / "scores.csv").write_text("earlier")
-    (tmp_path / "report.html.part").mkdir()  # what stands in its way
-    with pytest.raises(OSError):  # noqa: PT011 - of any kind
-        audit.save(tmp_path, of_clip)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html.part", "scores.csv"]
-    assert (tmp_path / "scores.csv").read_text() == "earlier"
 
 
 @pytest.mark.parametrize(
@@ -726,6 +847,31 @@ def test_two_models_differ_by_the_difference_of_their_words(of_clip, of_nothing,
     assert row["p_holm"] < 0.05
     vlbs = found.loc["vlbs, captions by cosine"]
     assert vlbs["value"] == pytest.approx(vlbs["first"] - vlbs["second"])
+
+
+def test_two_models_have_the_vlbs_of_their_own_reports(clip, store, monkeypatch):
+    """Also where it is that of a balanced selection, and labels are unequal."""
+    inputs = study4_captions.inputs
+
+    def unequal(profile=None):
+        given = inputs(profile)
+        kept = np.delete(np.arange(len(given.table)), np.flatnonzero(given.anti)[::3])
+        return dataclasses.replace(given.part(kept), balance=True)
+
+    monkeypatch.setattr(study4_captions, "inputs", unequal)
+    settings = {"parts": ["captions by cosine"], "n_resamples": 0, "store": store}
+    other = checkpoint("clip", 0, 0)
+    audits = [audit.run(model, "planted", **settings) for model in (clip, other)]
+    row = audit.compare(*audits, store).iloc[0]
+    own = [each.scores.query("test == 'overall' and statistic == 'vlbs'") for each in audits]
+    assert [row["first"], row["second"]] == [each["value"].item() for each in own]
+    assert row["n"] == own[0]["n"].item() == own[1]["n"].item()
+
+
+def test_rows_that_differ_are_told_from_those_that_look_the_same():
+    table = _tables.comparison_table(COMPARED)
+    assert table["p_holm"].tolist() == [".050", ".050"]
+    assert table["differ"].tolist() == ["yes", "no"]
 
 
 def test_a_difference_of_portraits_has_the_larger_p_of_all_deals_of_words_and_of_people():

@@ -168,6 +168,11 @@ def test_the_name_of_a_file_is_no_pattern_and_that_of_a_folder_no_column(tmp_pat
             ["\u0e04\u0e38\u0e13\u200b\u0e2b\u0e21\u0e2d\u200b\u0e21\u0e32"],
             [],
         ),
+        (
+            "officer",
+            ["o\ufb03cer", "\U0001d428\ufb03\u24d2\u1d49\u02b3", "officer\u02bcs", "Officer\u2122"],
+            ["officer\u02b0"],
+        ),
         ("\u0130stanbul", ["\u0130STANBUL", "I\u0307stanbul"], []),
         ("police officer", ["police\u00a0of\u00adfi\u200bcer", "\uff50olice officer"], []),
     ],
@@ -193,6 +198,21 @@ def test_duckdb_and_python_read_every_letter_alike(tmp_path):
     assert found["captions"].tolist() == alike.map(alike.value_counts()).tolist()
 
 
+def test_a_letter_and_its_other_forms_are_one(tmp_path):
+    """NFKC is Python's; U+02BC and its like are apostrophes, and part words."""
+    codes = (chr(code) for code in range(0x20000) if not 0x2B0 <= code < 0x300)
+    forms = {c: unicodedata.normalize("NFKC", c) for c in codes}
+    forms = {c: f for c, f in forms.items() if unicodedata.category(c)[0] == "L" and c != f}
+    forms = {c: f for c, f in forms.items() if f.isalpha()}
+    path = write(tmp_path / "a.parquet", [f"x{form}y sheʼs" for form in forms.values()])
+    write(tmp_path / "b.parquet", [f"x{letter}y \U0001d421\U0001d41e" for letter in forms])
+    found = captions.group_counts(tmp_path, [f"x{form}y" for form in forms.values()])
+    assert len(found) > 1000
+    assert (found["female"] >= 1).all()
+    assert found["female"].tolist() == found["male"].tolist()
+    assert captions.group_counts(path, ["s"])["captions"].item() == len(forms)
+
+
 def copied(folder, below):
     (folder / below).parent.mkdir(parents=True)
     shutil.copy(folder / "part-00000.parquet", folder / below)
@@ -207,6 +227,15 @@ def cached(folder):
         (folder / "snapshots" / commit / "a.parquet").symlink_to(folder / "blobs" / "one")
 
 
+def linked(folder):
+    """Move the corpus to another disk, to which a folder is linked, and give it a loop."""
+    disk = folder.parent / f"{folder.name}-disk"
+    disk.mkdir()
+    shutil.move(folder / "part-00000.parquet", disk / "0.PARQUET")
+    (folder / "b").symlink_to(disk)
+    (disk / "c").symlink_to(folder)
+
+
 @pytest.mark.parametrize(
     "spread",
     [
@@ -215,6 +244,7 @@ def cached(folder):
         lambda folder: (folder / "._part-00000.parquet").write_bytes(b"\0\5\x16\7 of a Mac"),
         lambda folder: (folder / "again.parquet").symlink_to(folder / "part-00000.parquet"),
         cached,
+        linked,
     ],
 )
 def test_a_corpus_is_counted_once_whatever_lies_beside_it(tmp_path, spread):

@@ -198,6 +198,24 @@ def test_a_users_folders_make_a_test(tmp_path):
     assert len(pairs) == 17
 
 
+def test_what_lies_in_a_users_folder_is_taken_or_noted_whatever_it_is_called(tmp_path):
+    taken = {"X/John/1.png", "X/John/2.JFIF", "X/John/3.tif", "X/John/four", "Ax/office/1.jpe"}
+    noted = {"Az": "/office/1.png", "X/5.png": "", "X/John/more": "/6.png", "X/Jon": "/7.png"}
+    left = {"X/John/Thumbs.db", "__MACOSX/X/John/1.png", *map("".join, noted.items())}
+    picture(tmp_path / "X/John/1.png", "blue")
+    for name in taken | left:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((tmp_path / "X/John/1.png").read_bytes())
+    made = datasets.user_test("C6", tmp_path)
+    assert set(made.pairs["image"]) == taken
+    notes = made.problems[made.problems["severity"] == "note"]
+    assert notes["where"].tolist() == list(noted)
+    (tmp_path / "X/John/four").write_text("no picture")
+    pairs, wrong = datasets.images_of(made, tmp_path)
+    assert set(pairs["image"]) == taken - {"X/John/four"}
+    assert wrong.loc[wrong["severity"] == "error", "where"].tolist() == ["X"]
+
+
 def test_a_picture_that_opened_once_is_not_decoded_at_the_next_start(tmp_path, monkeypatch):
     monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
     decoded, decode = [], _image_files.check_images

@@ -2,10 +2,12 @@
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from unittest import mock
 
 import pandas
@@ -88,7 +90,11 @@ ODD = {
     "not an address": "refused: not an http or https address",
     "http://[::1": "refused: not an http or https address",
     f"http://{'a' * 64}.org/x.jpg": "refused: not an http or https address",
-    "http://a\0b.org/x.jpg": "refused: not an http or https address",
+    "http://a\0b.org/x.jpg": "refused: no address",
+    "http://example.org/a\rb.jpg": "refused: no address",
+    "http://example.org/a\nb.jpg": "refused: no address",
+    "http://me:secret@10.0.0.1:8080/a.jpg": "refused: address of a private network",
+    "http://[fd00::1]:80/a.jpg": "refused: address of a private network",
     "http://a\ud800b.org/x": "refused: no address",
     "\u200b \r\n": "refused: no address",
     "//example.org/a.jpg": "refused: an address without https:",
@@ -125,6 +131,9 @@ def test_lists_of_study_1_are_fetched_and_gone_on_with(bad, tmp_path):
 
 NAMES = [
     "a.jpg",
+    "c\rd.jpg",
+    "c.jpg\n",
+    "c\ud800.jpg",
     "b/../a.jpg",
     "../a.jpg",
     "/etc/a.jpg",
@@ -162,6 +171,23 @@ def test_blanks_around_an_address_are_no_part_of_it(bad, tmp_path):
     assert gone.tolist() == ["downloaded, and gone since"] * len(urls)
 
 
+REALLY_PUBLIC, LOOK_UP = _fetcher.is_public, socket.getaddrinfo
+
+
+def by_name(answer):
+    """Return a look-up that gives one answer for every name; numbers stay what they are."""
+
+    def look_up(host, port, *rest, flags=0, **more):
+        try:
+            return LOOK_UP(host, port, *rest, flags=flags | socket.AI_NUMERICHOST, **more)
+        except socket.gaierror:
+            if flags & socket.AI_NUMERICHOST:
+                raise
+            return answer
+
+    return look_up
+
+
 PUBLIC = ["8.8.8.8", "2001:4860:4860::8888", "64:ff9b::8.8.8.8"]
 INSIDE = [
     "127.0.0.1",
@@ -191,13 +217,32 @@ def test_only_addresses_of_the_public_network_are_asked():
     assert [each for each in PUBLIC + INSIDE if _fetcher.is_public(each)] == PUBLIC
 
 
-@pytest.mark.parametrize("answers", [[True, False], [False]])
+@pytest.mark.parametrize("address", ["192.168.1.1", "0.0.0.0", "198.18.0.7", "fd00::1"])
+def test_a_name_server_that_leads_to_private_addresses_settles_nothing(bad, tmp_path, address):
+    """A router's page to log in, a filter, a proxy: on another day the names lead elsewhere."""
+    wanted = pandas.DataFrame({"file": ["0.jpg"], "url": "http://pictures.example/good"})
+    answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0))]
+    with (
+        mock.patch.object(_fetcher, "is_public", REALLY_PUBLIC),
+        mock.patch.object(socket, "getaddrinfo", side_effect=by_name(answer)),
+    ):
+        came = datasets.download_images(wanted, tmp_path)["outcome"].tolist()
+    assert came == ["no answer: led to an address of a private network"]
+    assert bad.requests == []
+    port = int(bad.address.rpartition(":")[2])
+    wanted["url"] = f"http://pictures.example:{port}/good"
+    answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+    with mock.patch.object(socket, "getaddrinfo", side_effect=by_name(answer)):
+        assert datasets.download_images(wanted, tmp_path)["outcome"].tolist() == ["here"]
+
+
+@pytest.mark.parametrize("answers", [[True, False], [True, True, False]])
 def test_nothing_is_sent_to_a_name_that_leads_to_a_private_address(bad, tmp_path, answers):
     """Also where it led to a public one when it was looked up a moment before."""
     # Not by monkeypatch, which an earlier fixture set up: it would outlive the permission of bad.
     with mock.patch.object(_fetcher, "is_public", side_effect=answers):
         came = asked(bad, tmp_path, "good")
-    assert came == ["refused: address of a private network"]
+    assert came == ["no answer: led to an address of a private network"]
     assert "/good" not in bad.requests
     assert not any(bad.headers)
 
@@ -223,6 +268,7 @@ AGAIN = {
     "two_lengths": "no answer",
     "not_http": "no answer",
     "redirect_loop": "no answer",
+    "redirect_to_private": "no answer: led to an address of a private network",
 }
 """What comes of each behaviour, and is asked again by the next run."""
 
@@ -230,7 +276,6 @@ SETTLED = {
     "noise": "not an image: is not an image that Pillow reads",
     "endless": "larger than 30 MB",
     "status/404": "error 404",
-    "redirect_to_private": "refused: address of a private network",
     "redirect_to_file": "refused: not an http or https address",
     "good": "here",
     "picture_as_page": "here",
@@ -250,6 +295,14 @@ def test_a_bad_answer_is_a_row_beside_a_good_one(bad, tmp_path, name, outcome):
     before = len(bad.requests)
     assert asked(bad, tmp_path, name, "good") == found
     assert (len(bad.requests) > before) == (name in AGAIN)
+
+
+@pytest.mark.parametrize("name", ["redirect_in_utf8", "redirect_in_latin1"])
+def test_a_redirect_that_is_not_ascii_is_followed_as_urllib_follows_it(bad, tmp_path, name):
+    assert asked(bad, tmp_path, name) == ["here"]
+    ours, bad.requests = bad.requests, []
+    urllib.request.urlopen(f"{bad.address}/{name}").close()
+    assert ours == bad.requests
 
 
 def test_a_slow_host_holds_its_own_share_of_the_workers(tmp_path):

@@ -154,6 +154,14 @@ def test_links_are_listed_once_and_what_is_left_is_counted(write, tmp_path):
         ("Norway is tall.", "Norway", "The country is tall."),
         ("It snows in norway.", "Norway", "It snows in the country."),
         ("The Syrian man", "Syria", "The man"),
+        ("The lebanon woman", "Lebanon", "The woman"),
+        ("The country of yemen is rich.", "Yemen", "The country is rich."),
+        ("In italy people are lively.", "Italy", "In the country people are lively."),
+        ("When i lived in saudi arabia", "Arab", "When i lived in the country"),
+        ("He was saudi arabian and tall.", "Saudi Arabian", "He was from the country and tall."),
+        ("Brahmin is a foreign man.", "Brahmin", "A person is a foreign man."),
+        ("Plumber are always clean.", "plumber", "People are always clean."),
+        ("The type of guitarist who sings", "guitarist", "The type of person who sings"),
         ("There were gentlement here", "gentlemen", "There were people here"),
         ("She saw herself and her sister", "herself", "They saw themselves and their sister"),
         ("She sees herself as kind.", "herself", "They see themselves as kind."),
@@ -255,6 +263,9 @@ def test_every_target_of_the_released_table_has_a_neutral_term():
     assert targets.to_dict() == terms.to_dict()
     found = vlstereoset.neutralised(table)
     assert len(found) == 1958
+    odd = r"\bthe the\b|\bsaudi people\b|^person\b|\b(?:are|is|was|from|in) person\b"
+    said = found["neutral stereotype"] + "\n" + found["neutral anti-stereotype"]
+    assert not said.str.contains(odd, flags=re.IGNORECASE | re.MULTILINE).any()
     for label in vlstereoset.LABELS:
         assert (found[f"neutral {label}"] != found[label]).all()
 

@@ -674,6 +674,8 @@ FILES = [
     ({"a.parquet": corpus(texts=[["a"]])}, count, DataError, {"path": "a.parquet", "word": "TEXT"}),
     ({"a.parquet": corpus(texts=["9" * 400] * 20_000)}, lambda f: count(f, memory="1MB"), DataError,
      {"path": "a.parquet"}),
+    ({"a.parquet": pandas.DataFrame({"text": ["her"], "TEXT": ["his"]}).to_parquet},
+     lambda f: count(f, column="TEXT"), DataError, {"path": "a.parquet", "word": "text"}),
     ({"a.parquet": corpus()}, lambda f: count(f, words=[]), InputError, {"word": "words"}),
     ({"a.parquet": corpus()}, lambda f: count(f, words=["a", "--"]), InputError, {"word": "--"}),
     ({"a.parquet": corpus()}, lambda f: datasets.group_counts(f, "nurse"), InputError,

@@ -1,11 +1,13 @@
 """Equations 1 to 3 against worked examples, a slow independent implementation, and properties."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from biaslib.metrics import association as metrics
+from biaslib.metrics.caption_association import associate
 
 
 def slow_cosine(u, v):
@@ -75,3 +77,19 @@ def test_unequal_sets_where_they_are_allowed():
     expected = slow_effect_size(X.tolist(), Y[:5].tolist(), A.tolist(), B.tolist(), 1)
     found = metrics.effect_size(X, Y[:5], A, B, require_equal=False)
     assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_packed_bits_are_warned_of_and_unpacked_as_the_warning_says(kind):
+    """As sentence-transformers packs the signs of vectors; int8 is less by 128."""
+    shifts = np.array([0.2, 0, 0.1, -0.1])[:, None, None]
+    sets = shifts + np.random.default_rng(0).normal(size=(4, 8, 64))
+    given = [np.packbits(each > 0, axis=1) for each in sets]
+    given = given if kind == "uint8" else [(each.astype(int) - 128).astype(kind) for each in given]
+    with pytest.warns(UserWarning, match="packed bits") as told:
+        metrics.effect_size(*given)
+    names = dict(zip("XYAB", given, strict=True), np=np)
+    bits = [eval(re.search(r"np.unpackbits.*", str(each.message))[0], names) for each in told]
+    assert metrics.effect_size(*bits) == metrics.effect_size(*np.sign(sets))
+    with pytest.warns(UserWarning, match="packed bits"):
+        associate(given[0], given[1], np.arange(8)[:, None] < 4, k=2)

@@ -99,6 +99,7 @@ def test_small_numbers_are_not_rounded_to_nothing(number, shown):
         ("mean B", np.float64(-9.9e-13), "0.00"),
         ("mean B", -1.1e-12, "−1.1e−12"),
         ("p, Holm", 7.0e-19, "7.0e−19"),
+        ("p_holm", 7.0e-19, "7.0e−19"),
         ("P(named)", 7.0e-19, "7.0e−19"),
         ("probability of the three", 7.0e-19, "7.0e−19"),
         ("step", 7.0e-19, "0.00"),

@@ -228,6 +228,36 @@ def test_archiving_and_restoring_add_and_replace_nothing(store, kept):
     assert [path.name for path in kept.parent.iterdir()] == [kept.name]
 
 
+def test_two_machines_on_one_archive_lose_no_row(tmp_path, kept, monkeypatch):
+    """One adds its rows between the other's reading and its writing."""
+    one, two = (Store(tmp_path / name) for name in "12")
+    one.rows(KEY, ["a"], lambda which: np.array([[1.0]]))
+    two.rows(KEY, ["b"], lambda which: np.array([[2.0]]))
+    copy, counts = shutil.copyfile, []
+
+    def slow(*paths):
+        monkeypatch.setattr(_store.shutil, "copyfile", copy)
+        counts.append(two.archive(kept))
+        return copy(*paths)
+
+    monkeypatch.setattr(_store.shutil, "copyfile", slow)
+    assert [one.archive(kept), *counts] == [2, 1]
+    assert Store(tmp_path / "3").restore(kept) == 2
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+
+
+@pytest.mark.parametrize(
+    "damage", ["data = zeroblob(12)", "data = 7", "item = 'x'", "kind = 7", "crc = 'c'"]
+)
+def test_a_damaged_row_is_not_archived_and_replaces_no_sound_one(full, kept, damage):
+    assert full.archive(kept) == 10
+    changed(full.path, f"update rows set {damage} where rowid = 3")
+    assert full.archive(kept) == 10
+    other = Store(full.folder / "other")
+    assert other.restore(kept) == 10
+    np.testing.assert_array_equal(other.rows(KEY, IDS, nothing), TABLE)
+
+
 COMPUTING = """
 import time
 import numpy as np
@@ -241,6 +271,16 @@ def compute(which):
 key = {"model": "clip", "revision": "1f2e", "output": "image"}
 Store().rows(key, [str(each) for each in range(1000)], compute, 10)
 """
+
+
+def test_a_process_that_ends_has_added_its_last_rows(store, kept, monkeypatch):
+    monkeypatch.setenv("BIASLIB_STORE", str(store.folder))
+    monkeypatch.setenv("BIASLIB_ARCHIVE", str(kept))
+    code = COMPUTING.replace("_store.EVERY = Store.spacing = 0.0", "").replace("0.02", "0")
+    subprocess.run([sys.executable, "-c", code], check=True)
+    shutil.rmtree(store.folder)
+    monkeypatch.delenv("BIASLIB_ARCHIVE")
+    assert store.restore(kept) == 1000
 
 
 def test_who_loses_the_machine_goes_on_from_the_last_copy(store, kept, monkeypatch):

@@ -1,11 +1,12 @@
 """Names and words from outside: what looks the same is the same."""
 
 import io
+import itertools
 
 import pandas
 import pytest
 
-from biaslib.runtime import MISSING, cleaned, look_alikes
+from biaslib.runtime import MISSING, cleaned, look_alikes, says_nothing
 
 
 def test_what_is_missing_to_pandas_is_missing_here():
@@ -48,7 +49,34 @@ def test_what_nobody_sees_goes_and_nothing_else(given, expected):
         ("\u00e4lter", "alter", False),
         ("\u2640", "\u2640\ufe0f", True),
         ("2-9", "29", False),
+        ("P3", "p003", True),
+        ("P3", "P3.0", True),
+        ("1,000", "1000", True),
+        ('"7"', "7", True),
+        ("2026-01-05", "2026-1-5", True),
+        ("2020.10.01", "2020.1.01", False),
+        ("12345678901234567890", "12345678901234567891", False),
+        ("abc1e3", "abc1000", False),
+        ("KADIN", "kad\u0131n", True),
+        ("O\u02bcBrien", "O'Brien", True),
     ],
 )
 def test_names_that_look_alike_are_found(one, other, alike):
     assert look_alikes([one, "x", other, one]) == [[one, other]] * alike
+
+
+def test_numbers_look_alike_where_python_reads_one_number():
+    spellings = (
+        "3 3.0 3.00 +3 03 3. 3e0 -3 -3.0 30 3e1 0.3 .3 3e-1 1000 1e3 1E+3 100 \u0663 33 0 0.0"
+    )
+    for one, other in itertools.combinations(spellings.split(), 2):
+        assert bool(look_alikes([one, other])) == (float(one) == float(other)), (one, other)
+
+
+def test_what_may_stand_for_a_missing_value_is_told_from_labels():
+    """The question mark is that of UCI's Adult; pandas takes the first eight for missing."""
+    missing = ["n/a", "null", "none", "nan", "NA", "N/A", "#N/A", "<NA>", "?", "-", ".", "--"]
+    missing += ["\u2026", "\uff1f", "n.a.", "missing", "Unknown", "not available", "(no answer)"]
+    assert all(map(says_nothing, missing))
+    labels = ["0", "-1", "+", "\u2640", "no", "Nana", "other", "native", "\u5973", "N", "known"]
+    assert not any(map(says_nothing, labels))

@@ -327,12 +327,15 @@ def kinds(problems):
 def test_missing_unreadable_and_unbalanced_images_are_named_and_counted(tmp_path):
     gather(tmp_path, {"woman": range(6), "man": range(6, 12)})
     (tmp_path / "purse/man/6.png").write_bytes(b"no picture")
+    (tmp_path / "purse/man/7.png").rename(tmp_path / "purse/man/7.TIF")
     gather(tmp_path, {"woman": [1, 2]}, "tie")
+    gather(tmp_path, {"Man": [3]}, "tie")
     manifest, problems = datasets.entity_images(tmp_path, ["purse", "tie", "axe"])
     assert kinds(problems) == {
         ("error", "image is missing"): 3,
         ("error", "image cannot be opened"): 1,
         ("error", "set is unbalanced"): 2,
+        ("note", "folder is not used"): 1,
     }
     with pytest.raises(datasets.DataError):
         datasets.require_sound(problems, "the set")

@@ -180,6 +180,7 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
             continue
         ways = [selection.ModelHead(label, head, True, label, label) for label in models]
         given, load = selection.inputs(first.profile), lambda way: models[way.model].audited.model
+        given = given.part(selection.selected(given))
         result = selection.run(ways, given, load, store)
         scores = selection.selection_scores(result, n_resamples=0)
         overall = scores[(scores["test"] == "overall") & (scores["statistic"] == "vlbs")]

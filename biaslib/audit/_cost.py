@@ -94,25 +94,32 @@ class Cost:
 
     def __str__(self) -> str:
         reads = ", ".join(f"{part.name}: {n:,} items" for part, n in self.items.items())
+        free = f"of {self.free:.1f} GiB free" if self.free else "(what is free is not known)"
         return (
             f"{self.parameters / 1e6:,.1f} million parameters on {self.device}\n"
             f"download: {self.download:.2f} GB\n"
-            f"memory: {self.memory:.1f} GiB of {self.free:.1f} GiB free\n"
+            f"memory: {self.memory:.1f} GiB {free}\n"
             f"questions, at most: {reach(self.least)}\n"
             f"reads, about: {reads}"
         )
 
-    def require_fit(self) -> None:
+    def require_fit(self, beside: float = 0.0) -> None:
         """Refuse a model that the device has no memory for.
+
+        Parameters
+        ----------
+        beside
+            GiB that other models take at the same time.
 
         Raises
         ------
         DoesNotFitError
             With what would fit.
         """
-        if self.free and self.memory > self.free:
+        if self.free and self.memory + beside > self.free:
+            both = f", that beside it {beside:.1f} GiB," if beside else ""
             raise DoesNotFitError(
-                f"the model takes about {self.memory:.1f} GiB and {self.device} has "
+                f"the model takes about {self.memory:.1f} GiB{both} and {self.device} has "
                 f"{self.free:.1f} GiB free: take a smaller model of the family or a device with "
                 "more memory; on a GPU BIASLIB_PRECISION=auto halves what float32 takes. A smaller "
                 "batch does not help: the weights alone are too large"

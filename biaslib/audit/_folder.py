@@ -4,14 +4,18 @@
 (several pictures of one person are one unit); any columns with groups, such as *gender*, *race* and
 *age*; and, for the check of grounding, *caption*, what the picture shows. These three names may be
 written in capitals. Labels that nobody can tell apart are one group
-(:func:`biaslib.runtime.cleaned`), those that look alike are two, and noted.
+(:func:`biaslib.runtime.cleaned`); those that look alike, numbers included, are two, and noted, as
+are those that may stand for a missing one.
 """
 
 import functools
+import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pandas
 
@@ -30,7 +34,11 @@ FEWEST = 5
 FOR_INTERSECTION = 10
 """People that every intersection of two columns needs, or it is left out and named."""
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif")
+ENDINGS = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib",
+    ".tif", ".tiff", ".avif", ".jp2", ".j2k", ".jpx", ".ppm", ".pgm", ".pbm", ".pnm", ".heic",
+)  # fmt: skip
+"""What pictures' names end in: of one without a row in the table nothing else tells."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +67,13 @@ class OwnFolder:
 
     def counts(self) -> pandas.DataFrame:
         """Count pictures and people: *column*, *group*, *pictures*, *people*; intersections too."""
-        rows = []
+        once = self.people.drop_duplicates("person")
+        rows, tables = [], [table.to_dict("list") for table in (self.people, once)]
         for name, facet in self._all_facets().items():
-            for labels, part in self.people.groupby(facet, sort=False):
-                rows.append((name, " x ".join(labels), len(part), part["person"].nunique()))
+            pictures, people = (
+                Counter(zip(*(table[column] for column in facet), strict=True)) for table in tables
+            )
+            rows += [(name, " x ".join(each), n, people[each]) for each, n in pictures.items()]
         return pandas.DataFrame(rows, columns=["column", "group", "pictures", "people"])
 
     def _all_facets(self) -> dict[str, list[str]]:
@@ -143,9 +154,9 @@ def read_folder(folder: str | Path) -> OwnFolder:
         line, what = next(iter(wrong.items()))
         problem = f"line {line} of {table} is no row of the table: {what}"
         raise DataError(problem, path=table, row=line)
-    people, notes = _named(people, table), []
-    groups = _groups(people, table)
-    _require_files(people["file"], table)
+    people = _named(people, table)
+    groups, notes = _groups(people, table), _notes(people)
+    people = people.assign(file=_paths(people["file"], table))
     if "person" not in people:
         notes.append("no column person: each picture counts as a person")
         people = people.assign(person=people["file"])
@@ -154,19 +165,33 @@ def read_folder(folder: str | Path) -> OwnFolder:
     people = people.reset_index(drop=True)
     shown = _readable([folder / name for name in people["file"]])
     own = OwnFolder(folder.resolve().name, people, groups, shown)
-    notes += [
-        f"the column {column} has names that look alike and are counted apart: "
-        f"{' and '.join(map(repr, names))}. If they are one, write them alike"
-        for column in (*groups, "person")
-        for names in runtime.look_alikes(people[column])
-    ]
+    kept = own.facets()
     notes += [
         f"the intersection {name} is left out: one of its groups has fewer than "
         f"{FOR_INTERSECTION} people"
-        for name in dict.fromkeys(own.counts()["column"])
-        if name not in own.facets()
+        for name in own._all_facets()
+        if name not in kept
     ]
     return replace(own, notes=tuple(notes))
+
+
+def _notes(people: pandas.DataFrame) -> list[str]:
+    """Return which labels look alike, and which may stand for a missing one."""
+    labelled, found = people.drop(columns=["file", "caption"], errors="ignore"), []
+    named = {"the first line": labelled.columns}
+    named |= {f"the column {name}": labelled[name].unique() for name in labelled}
+    for where, names in named.items():
+        alike = [" and ".join(map(repr, each)) for each in runtime.look_alikes(names)]
+        unsaid = [repr(name) for name in names if runtime.says_nothing(name)]
+        found.append((where, "look alike", alike, "apart", "one, write them alike"))
+        what = "may stand for a missing label"
+        found.append((where, what, unsaid, "as groups", "missing, leave these pictures out"))
+    return [
+        f"{where} has names that {what} and are counted {how}: {runtime.first_few(names)}. "
+        f"If they are {advice}"
+        for where, what, names, how, advice in found
+        if names
+    ]
 
 
 def _refuse(
@@ -222,42 +247,60 @@ def _groups(people: pandas.DataFrame, table: Path) -> tuple[str, ...]:
     return groups
 
 
-def _require_files(files: pandas.Series, table: Path) -> None:
-    """Refuse rows whose picture is not one file below the folder, and pictures without a row."""
-    folder, paths = table.parent, files.map(Path)
+def _paths(files: pandas.Series, table: Path) -> pandas.Series:
+    """Return each row's path below the folder, as it is there, however the row writes it.
+
+    Refuse rows whose picture is not one file below the folder, and pictures without a row.
+    """
+    folder, alike = table.parent, {}
+    below = [path.relative_to(folder).as_posix() for path in runtime.files_below(folder)]
+    for name in below:
+        alike.setdefault(_spelt(name, folder), []).append(name)
+    written = {name: [name] for name in below}
+    meant = [written.get(name) or alike.get(_spelt(name, folder), []) for name in files]
+    paths = pandas.Series([names[0] if len(names) == 1 else None for names in meant], files.index)
     checks = {
-        "is not below the folder": paths.map(lambda path: path.is_absolute() or ".." in path.parts),
-        "is there twice: keep one row a picture": files.duplicated(),
-        "is not there: correct the column file, or leave the row out": paths.map(
-            lambda path: not (folder / path).is_file()
-        ),
+        f"is no file below {folder}: correct the column file, or leave the row out": paths.isna(),
+        "is there twice: keep one row a picture": paths.duplicated(),
     }
     for problem, wrong in checks.items():
         if wrong.any():
             cells = files[wrong]
             _refuse(f"{_some(cells, 'file')} of {LABELS} {problem}", table, cells)
-    below = (path.relative_to(folder) for path in folder.rglob("*"))
-    shown = {
-        p.as_posix() for p in below if p.suffix.lower() in ENDINGS and not runtime.is_hidden(p)
-    }
-    if left := sorted(shown - {path.as_posix() for path in paths}):
+    left = [
+        name
+        for name in sorted(set(below) - set(paths))
+        if Path(name).suffix.lower() in ENDINGS and not runtime.is_hidden(Path(name))
+    ]
+    if left:
         problem = f"{_some(left, 'picture')} without a row in {LABELS}: add rows, or move them away"
         _refuse(problem, table, word=left[0])
+    return paths
+
+
+def _spelt(name: str, folder: Path) -> str:
+    """Return a path relative to a folder, one for all the ways in which people write it."""
+    slashes = unquote(name).replace("\\", "/")
+    path = os.path.relpath(folder / slashes, folder)
+    if path.startswith("../"):
+        path = os.path.relpath((folder / slashes).resolve(), folder.resolve())
+    return runtime.cleaned(path).casefold()
 
 
 def _require_sound_groups(people: pandas.DataFrame, column: str, table: Path) -> None:
     """Refuse a person in two groups of a column, a column of one group, and small groups."""
-    labels = people.groupby("person", sort=False)[column].unique()
-    several = labels[labels.map(len) > 1]
+    once = people[["person", column]].drop_duplicates()
+    several = once["person"][once["person"].duplicated()].unique()
     if len(several):
+        labels = once[column][once["person"] == several[0]]
         _refuse(
-            f"{_some(several.index, 'person')} of {LABELS} has more than one label in the column "
-            f"{column}, {runtime.first_few([*map(repr, several.iloc[0])])}: a person counts once. "
+            f"{_some(several, 'person')} of {LABELS} has more than one label in the column "
+            f"{column}, {runtime.first_few([*map(repr, labels)])}: a person counts once. "
             "Correct the labels, or keep this person's pictures of one",
             table,
-            word=several.index[0],
+            word=several[0],
         )
-    sizes = people.groupby(column, sort=False)["person"].nunique()
+    sizes = once[column].value_counts(sort=False)
     if len(sizes) < 2:
         problem = f"the column {column} has one group only, {sizes.index[0]!r}: add another one"
         _refuse(f"{problem}, or remove the column", table, word=column)

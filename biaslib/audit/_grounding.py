@@ -17,7 +17,8 @@ from biaslib.studies import study4_captions as selection
 
 __all__ = ["HEADS", "GroundingCheck", "caption_check", "check_grounding", "choices", "word_check"]
 
-HEADS = {MATCH: "matching", ENCODE: "contrastive", FILL_WITH_IMAGES: "masked words"}
+WORDS = "masked words"
+HEADS = {MATCH: "matching", ENCODE: "contrastive", FILL_WITH_IMAGES: WORDS}
 """By capability: what is asked in the check."""
 
 BY_CHANCE = 0.5
@@ -64,7 +65,11 @@ class GroundingCheck:
 
 
 def check_grounding(
-    model: Any, profile: str, store: runtime.Store | None, folder: OwnFolder | None = None
+    model: Any,
+    profile: str,
+    store: runtime.Store | None,
+    folder: OwnFolder | None = None,
+    failed: dict[str, Exception] | None = None,
 ) -> dict[str, GroundingCheck]:
     """Check every way in which a model can be asked about pictures.
 
@@ -78,23 +83,30 @@ def check_grounding(
         Of answers.
     folder
         Pictures of one's own instead; without captions nothing can be checked.
+    failed
+        Takes why a check could not be made, by what was asked; the others are made. None: that is
+        raised.
 
     Returns
     -------
     dict
         By what was asked: see :data:`HEADS`. What the model cannot be asked is left out.
     """
-    if folder is not None and folder.captions is None:
-        return {}
     able = getattr(model, "capabilities", ())
     checks = {}
-    heads = [HEADS[capability] for capability in (MATCH, ENCODE) if capability in able]
-    if heads:
-        pictures, captions, dataset = _study4(profile) if folder is None else folder.captions
-        for head in heads:
-            checks[head] = caption_check(model, head, pictures, captions, dataset, store)
-    if FILL_WITH_IMAGES in able and folder is None:
-        checks["masked words"] = word_check(model, profile, store)
+    for head in [HEADS[capability] for capability in HEADS if capability in able]:
+        if folder is not None and (folder.captions is None or head == WORDS):
+            continue
+        try:
+            if head == WORDS:
+                checks[head] = word_check(model, profile, store)
+            else:
+                shown = _study4(profile) if folder is None else folder.captions
+                checks[head] = caption_check(model, head, *shown, store)
+        except Exception as error:
+            if failed is None:
+                raise
+            failed[head] = error
     return checks
 
 
@@ -187,7 +199,7 @@ def word_check(model: Any, profile: str, store: runtime.Store | None) -> Groundi
     problems = masked.tokenizer_problems(model, names, chosen.pieces)
     entities = masked.sound_entities(given.entities, problems)
     answers = masked.masked_log_probs(model, entities, given.images, chosen, store)
-    return _counted("masked words", _swapped_words(answers, entities), given.dataset)
+    return _counted(WORDS, _swapped_words(answers, entities), given.dataset)
 
 
 def masked_name(model: Any) -> str:

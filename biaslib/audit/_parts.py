@@ -158,7 +158,7 @@ class Part:
         What it shows: nothing, ``portraits``, or ``scenes`` with captions of their own, which a
         folder of portraits cannot replace.
     head
-        Of the check of grounding without which it is not run.
+        Of the check of grounding that has to be passed.
     instead
         The capability of a model that is asked in a better way.
     """
@@ -185,9 +185,9 @@ class Part:
         if setting.folder is not None and self.pictures == "scenes":
             return "the folder has portraits, and this part needs pictures with captions to choose"
         check = setting.checks.get(self.head)
-        if check is not None and not check.passed:
-            return f"the check of grounding failed: {check}"
-        return ""
+        if self.head and check is None:
+            return f"the check of grounding by {self.head} could not be made: see the notes"
+        return f"the check of grounding failed: {check}" if check and not check.passed else ""
 
 
 # Study 1

@@ -79,7 +79,8 @@ class Audit:
     folder
         Pictures of one's own, or None.
     notes
-        What could not be checked, and what a reader has to know of the data.
+        What was warned of when the model was loaded, what could not be checked, and what a reader
+        has to know of the data.
     """
 
     audited: AuditedModel
@@ -239,6 +240,7 @@ def run(
     not_run += [(part.study, part.name, "not asked for", "not asked for") for part in left]
     table = pandas.DataFrame(not_run, columns=["study", "part", "reason", "kind"])
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    notes = [*getattr(audited.model, "notes", ()), *notes]
     notes += list(folder.notes) if folder is not None else []
     return Audit(audited, stimuli, corrected(tables), table, now, checks, folder, tuple(notes))
 
@@ -279,10 +281,10 @@ def _checks(
             "whether the model looks at these pictures was not checked: labels.csv has no column "
             "caption"
         ]
-    try:
-        return check_grounding(audited.model, setting.profile, setting.store, folder), []
-    except Exception as error:  # a model that cannot be checked is audited, and it is said
-        return {}, [f"grounding was not checked: {_reason(error)[0]}"]
+    failed: dict[str, Exception] = {}  # a model that cannot be checked is audited, and it is said
+    checks = check_grounding(audited.model, setting.profile, setting.store, folder, failed)
+    said = {head: _reason(error)[0] for head, error in failed.items()}
+    return checks, [f"grounding was not checked by {head}: {why}" for head, why in said.items()]
 
 
 def _scores(part: Part, audited: AuditedModel, setting: Setting) -> pandas.DataFrame:

@@ -193,6 +193,15 @@ def question_table(scores: pandas.DataFrame) -> pandas.DataFrame:
     )
 
 
+def comparison_table(compared: pandas.DataFrame) -> pandas.DataFrame:
+    """Return the rows of a comparison of two models, and which of them differ."""
+    return compared.drop(columns="p_least").assign(
+        p_value=compared["p_value"].map(p_cell),
+        p_holm=compared["p_holm"].map(p_cell),
+        differ=(compared["p_holm"] < LEVEL).map({True: "yes", False: "no"}),
+    )
+
+
 def question(row: dict[str, Any]) -> str:
     """Return in words what a row asks: what is measured, and no more.
 
@@ -303,7 +312,8 @@ def forest(result: Audit) -> Any:
     """Draw the questions of each part with intervals, a panel a part; grey bars are the nulls."""
     rows = forest_table(result)
     if rows.empty:
-        return display.words_alone("No part was run: see the table of reasons.")
+        ran = "No part that was run has a row here" if len(result.scores) else "No part was run"
+        return display.words_alone(f"{ran}: see the tables.")
     rows["row"] = [textwrap.fill(row, 24) for row in rows["row"]]
     parts = list(rows.groupby(["study", "part"], sort=False))
     lines = [1 + 0.8 * part["row"].str.count("\n").max() for _, part in parts]

@@ -7,9 +7,10 @@ anything is sent to it, those that redirects lead to included.
 import contextlib
 import ipaddress
 import socket
+import string
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import requests
 import urllib3
@@ -56,6 +57,8 @@ def fetched(url: str) -> tuple[str, Any, bytes]:
         reason = "an address without https: before it" if url else "no address"
         return f"refused: {reason}", {}, b""
     end = monotonic() + DEADLINE
+    if _is_private(url):
+        return "refused: address of a private network", {}, b""
     try:
         with (
             _session() as session,
@@ -89,11 +92,20 @@ def _body(response: requests.Response, end: float) -> bytes:
 def _session() -> requests.Session:
     none = {"connect": 0, "read": 0, "other": 0, "raise_on_status": False}
     retry = _Patient(TRIES - 1, status_forcelist=BUSY, backoff_factor=PAUSE, **none)
-    session = requests.Session()
+    session = _Session()
     session.max_redirects = REDIRECTS
     for scheme in ("http://", "https://"):
         session.mount(scheme, _PublicOnly(max_retries=retry))
     return session
+
+
+class _Session(requests.Session):
+    """Follows a redirect whose address is not ASCII, byte by byte as the server wrote it."""
+
+    def get_redirect_target(self, response: requests.Response) -> str | None:
+        if not response.is_redirect:
+            return None
+        return quote(response.headers["location"], string.punctuation, "latin-1")
 
 
 class _Patient(urllib3.Retry):
@@ -148,13 +160,23 @@ class _HttpsPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _Https
 
 
-def _addresses(host: str) -> list[str]:
-    return [found[4][0] for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+def _is_private(url: str) -> bool:
+    """Tell whether a link has a private address itself; that of a name may be another tomorrow."""
+    with contextlib.suppress(OSError, ValueError):
+        host = urlsplit(url).hostname
+        return bool(host) and not all(map(is_public, _addresses(host, socket.AI_NUMERICHOST)))
+    return False
+
+
+def _addresses(host: str, flags: int = 0) -> list[str]:
+    answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
+    return [answer[4][0] for answer in answers]
 
 
 def _require_public(address: str) -> None:
+    """Refuse what a name, or a redirect, leads to: of a page to log in, or of a name server."""
     if not is_public(address):
-        raise RefusedError("refused: address of a private network")
+        raise RefusedError("no answer: led to an address of a private network")
 
 
 def is_public(host: str) -> bool:

@@ -1,7 +1,7 @@
 """What every set of images is checked for: can they be opened, and which of them are the same."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,6 @@ import PIL
 
 from biaslib.pictures.images import FORMATS, ImageError, check_images, pictures
 from biaslib.runtime import Store, is_hidden, progress
-
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
 
 def readable(there: pandas.DataFrame, where: str) -> tuple[pandas.DataFrame, list[tuple]]:
@@ -67,10 +65,32 @@ def _checked(paths: Sequence[Path]) -> tuple[dict[Path, str], dict[str, str]]:
     return hashes, dict(wrong[["path", "problem"]].itertuples(index=False))
 
 
-def images_in(folder) -> list:
-    """Return the image files of a folder, in the order of their names, without hidden ones."""
+def images_in(folder: Path) -> list[Path]:
+    """Return the files of a folder, in the order of their names, without hidden ones.
+
+    Whatever they are called: what cannot be opened as an image is told of when it is opened.
+    """
+    return [path for path in _shown(folder) if path.is_file()]
+
+
+def unused(folder: Path, places: Collection[Path], why: str) -> list[tuple]:
+    """Note folders and files below a folder that are not in one of the places of images.
+
+    Files at its top are not looked at: lists and regions lie there.
+    """
+    left, inside = [], [folder]
+    while inside:
+        here = inside.pop()
+        for path in _shown(here):
+            if any(place.is_relative_to(path) for place in places):
+                inside.append(path)
+            elif path.is_dir() or here not in {folder, *places}:
+                left.append(path)
     return [
-        path
-        for path in sorted(folder.glob("*"))
-        if path.suffix.lower() in SUFFIXES and not is_hidden(path.relative_to(folder))
+        ("note", f"{'folder' if path.is_dir() else 'file'} is not used", name, why)
+        for name, path in sorted((path.relative_to(folder).as_posix(), path) for path in left)
     ]
+
+
+def _shown(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*")) if not is_hidden(path.relative_to(folder))]

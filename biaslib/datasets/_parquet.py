@@ -26,10 +26,9 @@ def parquet(path: str | Path) -> "Iterator[pyarrow.parquet.ParquetFile]":
         import pyarrow.parquet
 
     with naming(path, DataError), pyarrow.parquet.ParquetFile(path) as file:
-        names = file.schema_arrow.names
-        twice = [name for name in names if names.count(name) > 1]
+        names = [name.lower() for name in file.schema_arrow.names]  # all one to DuckDB
+        twice = [name for name in file.schema_arrow.names if names.count(name.lower()) > 1]
         if twice:
-            raise DataError(
-                f"{path} has the column {twice[0]!r} twice; leave one", path=path, word=twice[0]
-            )
+            what = f"the column {twice[0]!r} twice, as {twice[1]!r}; rename or remove one"
+            raise DataError(f"{path} has {what}", path=path, word=twice[0])
         yield file

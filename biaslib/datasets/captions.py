@@ -6,12 +6,14 @@ pronouns, nor what counts as holding a word, nor where captions with pronouns of
 Here:
 
 - **a word** is a run of letters, combining marks and digits; everything else, hyphens, apostrophes
-  and underscores included, separates words. "nurse's" and "nurse-led" hold *nurse*; "nurses" and
-  "wetnurse" do not;
+  (U+02BC and its like, which Unicode counts as letters, too) and underscores included, separates
+  words. "nurse's" and "nurse-led" hold *nurse*; "nurses" and "wetnurse" do not;
 - **case** does not matter: texts and words are compared in lower case. Nor do accents that are
   characters of their own, the final sigma, soft hyphens and other characters that nobody sees, and
-  Latin letters and digits of full width. A zero-width space or joiner separates words of scripts
-  other than Latin, Greek and Cyrillic, and is nothing in these;
+  other forms of letters and digits: ligatures, bold ones, those of full width or in a circle
+  (Unicode's NFKC). Signs made of letters, such as the trade mark's, separate words. A zero-width
+  space or joiner separates words of scripts other than Latin, Greek and Cyrillic, and is nothing in
+  these;
 - **an entry of several words** (*police officer*, *low-income*) is held where its words follow one
   another, whatever separates them;
 - **pronouns** are those of :data:`biaslib.datasets.captions.PRONOUNS`;
@@ -23,11 +25,13 @@ DuckDB counts on one machine (``biaslib[captions]``), in memory that does not gr
 """
 
 import contextlib
+import functools
 import re
 import tempfile
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas
 from scipy import stats
@@ -36,7 +40,7 @@ from biaslib.datasets._parquet import parquet
 from biaslib.datasets.problems import DataError, require_table
 from biaslib.errors import InputError, brought_by
 from biaslib.metrics.inputs import made_by, one_of, refused, texts, whole_number, whole_numbers
-from biaslib.runtime import INVISIBLE
+from biaslib.runtime import INVISIBLE, files_below
 
 __all__ = [
     "GENDER_WORDS",
@@ -72,7 +76,7 @@ GENDER_WORDS = {
 COLUMNS = ("caption", "TEXT", "text", "Text", "Caption")
 """Columns that hold captions: img2dataset and re-LAION, LAION-400M and LAION-2B, others."""
 
-SEPARATORS = r"[^\p{L}\p{M}\p{N}]+"
+SEPARATORS = "[^a-z0-9]+"
 TEXT_TYPES = ("string", "large_string", "string_view", "binary", "large_binary")
 
 UNSEEN = INVISIBLE.replace("\u200b", "") + "\u034f\ufe00-\ufe0f"
@@ -81,19 +85,11 @@ UNSEEN = INVISIBLE.replace("\u200b", "") + "\u034f\ufe00-\ufe0f"
 JOINERS = "[\u200b-\u200d]+([\\x00-\u052f]|$)"
 """Zero-width spaces and joiners before Latin, Greek and Cyrillic; elsewhere they part words."""
 
-WIDE = "".join(map(chr, [*range(0xFF10, 0xFF1A), *range(0xFF41, 0xFF5B)])) + "ς"
-NARROW = "0123456789abcdefghijklmnopqrstuvwxyzσ"
-RARE = f"[{UNSEEN}\u200b-\u200dς\uff10-\uff5a]"
-
-SEEN = f"regexp_replace(regexp_replace({{column}}, '[{UNSEEN}]', '', 'g'), '{JOINERS}', '\\1', 'g')"
-
 TEXT = (
-    # What takes time is not done to ASCII, of which each letter is one byte, nor without need.
-    "concat(' ', regexp_replace("
-    "CASE WHEN strlen({column}) = length({column}) THEN lower({column}) "
-    f"WHEN regexp_matches({{column}}, '{RARE}') "
-    f"THEN translate(lower(nfc_normalize({SEEN})), '{WIDE}', '{NARROW}') "
-    f"ELSE lower(nfc_normalize({{column}})) END, '{SEPARATORS}', ' ', 'g'), ' ')"
+    # Each letter of ASCII is one byte; all else is Python's, which alone has NFKC.
+    "concat(' ', CASE WHEN strlen({column}) = length({column}) "
+    f"THEN regexp_replace(lower({{column}}), '{SEPARATORS}', ' ', 'g') "
+    "ELSE normalised({column}) END, ' ')"
 )
 """A caption as words are looked for in it, with a space before and after each word."""
 
@@ -123,6 +119,18 @@ had the word before. Nothing is sorted, and the state is one row an entry: memor
 the corpus."""
 
 
+@functools.cache
+def _folded(letter: str) -> str:
+    """Return a character as words are looked for: letters in lower case, else a blank."""
+    plain, kind = unicodedata.normalize("NFKC", letter), unicodedata.category(letter)
+    if kind[0] not in "LMN" and (kind != "So" or len(plain) > 1):  # a letter in a circle is one
+        return " "
+    # From U+02B9 to U+02FF stand apostrophes and accents that Unicode counts as letters.
+    lower = plain.replace("İ", "i").lower().replace("ς", "σ")
+    kept = (unicodedata.category(c)[0] in "LMN" and not "\u02b9" <= c <= "\u02ff" for c in lower)
+    return "".join(c if keep else " " for c, keep in zip(lower, kept, strict=True))
+
+
 def normalised(text: str) -> str:
     """Return a text as words are looked for in it: lower case, single spaces between words.
 
@@ -132,17 +140,23 @@ def normalised(text: str) -> str:
     'the nurse s low income flat'
     """
     seen = re.sub(JOINERS, r"\1", re.sub(f"[{UNSEEN}]", "", text))
-    lower = unicodedata.normalize("NFC", seen).replace("İ", "i").lower()
-    narrow = lower.translate(str.maketrans(WIDE, NARROW))
-    kept = (c if unicodedata.category(c)[0] in "LMN" else " " for c in narrow)
-    return " ".join("".join(kept).split())
+    folded = "".join(map(_folded, unicodedata.normalize("NFC", seen)))
+    return " ".join(unicodedata.normalize("NFC", folded).split())
+
+
+def _all_normalised(texts: Any) -> Any:
+    """Return an array of pyarrow with each text normalised."""
+    import pyarrow
+
+    return pyarrow.array([normalised(text) for text in texts.to_pylist()], pyarrow.string())
 
 
 def caption_files(corpus: str | Path) -> list[Path]:
     """Return the parquet files of a corpus: the file itself, or those of a folder and below.
 
-    A file to which several links lead counts once. What lies below a name that begins with _ or a
-    dot is left out: Spark and editors put unfinished files and copies there.
+    Links to folders are followed; a file to which several links lead counts once. What lies below a
+    name that begins with _ or a dot is left out: Spark and editors put unfinished files and copies
+    there.
 
     Raises
     ------
@@ -154,7 +168,7 @@ def caption_files(corpus: str | Path) -> list[Path]:
         return [corpus]
     if not corpus.exists():
         raise DataError(f"{corpus} is not there; check the path", path=corpus)
-    below = [path for path in sorted(corpus.rglob("*.parquet")) if not path.is_dir()]
+    below = [path for path in files_below(corpus) if path.suffix.lower() == ".parquet"]
     kept = [
         path
         for path in below
@@ -183,8 +197,8 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
     Raises
     ------
     DataError
-        If a file is no parquet, lacks the column, or has something else than text in it; the
-        message names the file and its columns.
+        If a file is no parquet, lacks the column, has columns that differ by case alone, or has
+        something else than text in it; the message names the file and its columns.
     """
     for path in files:
         with parquet(path) as file:
@@ -386,6 +400,8 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
             duckdb.connect(config=settings | {"temp_directory": folder}) as connection,
         ):
             connection.execute("SET enable_progress_bar = false")
+            text = duckdb.sqltype("VARCHAR")
+            connection.create_function("normalised", _all_normalised, [text], text, type="arrow")
             any_text = f"SELECT 1 FROM {source} WHERE {quoted} IS NOT NULL LIMIT 1"
             if not connection.execute(any_text).fetchall():
                 raise DataError(
@@ -395,7 +411,9 @@ def _corpus(corpus, column: str | None, threads: int | None = None, memory: str 
                     word=column,
                 )
             yield connection, source, quoted
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError) as error:
+        if re.search("KeyboardInterrupt|Query interrupted", str(error)):
+            raise KeyboardInterrupt from error
         raise DataError(
             f"DuckDB cannot count the captions of {files[0]}, one of {len(files)} files: {error}. "
             f"If it lacks memory, give more than {memory!r} or fewer threads",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas
 
-from biaslib.datasets._image_files import images_in, readable
+from biaslib.datasets._image_files import images_in, readable, unused
 from biaslib.datasets.problems import problems, require_table
 from biaslib.metrics.inputs import texts, whole_number
 
@@ -47,7 +47,7 @@ def entity_images(
         agent or for both (then neither is used); entities with more images of one agent than of the
         other.
         Notes: another number than ``per_agent``, a picture that stands for two entities, folders
-        that are not used.
+        and files that are not used.
 
     Examples
     --------
@@ -57,18 +57,16 @@ def entity_images(
     """
     folder, entities = Path(folder), texts(entities, "entities")
     per_agent = whole_number(per_agent, "per_agent", 1)
-    rows, wrong, used = [], [], set()
+    rows, wrong, places = [], [], set()
     for entity, agent in itertools.product(entities, AGENTS):
         names = dict.fromkeys([entity, entity.replace(" ", "_")])
         images = [path for name in names for path in images_in(folder / name / agent)]
-        used |= set(names)
+        places |= {folder / name / agent for name in names}
         rows += [(entity, agent, path.relative_to(folder).as_posix(), path) for path in images]
         if not images:
             what = f"no picture in {folder / entity / agent}"
             wrong.append(("error", "image is missing", f"{entity}, {agent}", what))
-    others = sorted({path.name for path in folder.glob("*") if path.is_dir()} - used)
-    what = "no entity of the list has this name"
-    wrong += [("note", "folder is not used", name, what) for name in others]
+    wrong += unused(folder, places, "not in the folder of an entity of the list and an agent")
     table = pandas.DataFrame(rows, columns=COLUMNS)
     sound, damaged = readable(table.assign(where=table["entity"] + ", " + table["gender"]), "where")
     sound, twice = _without_twins(sound)

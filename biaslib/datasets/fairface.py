@@ -20,7 +20,7 @@ import pandas
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets.problems import DataError, problems, require_sound, require_table
 from biaslib.metrics.inputs import texts
-from biaslib.pictures.images import ImageError, Pictures, opened, pictures
+from biaslib.pictures.images import ImageError, Pictures, decoded, pictures
 from biaslib.runtime import unknown_name
 
 __all__ = [
@@ -138,7 +138,7 @@ class FairFaceImages(Pictures):
         for path, part in manifest.reset_index(drop=True).groupby("path"):
             data = _bytes_of(path, part["row"].to_numpy())
             for place, name, content in zip(part.index, part["file"], data, strict=True):
-                images[place] = _opened(content, f"{path}, {name}")
+                images[place] = decoded(io.BytesIO(content), f"{path}, {name}", word=name)
         return pictures(images)
 
     def name(self, row: int) -> str:
@@ -246,7 +246,7 @@ def _of_hub(path: Path) -> tuple[pandas.DataFrame, list]:
                 name = f"{path.stem}/{image.get('path') or f'row {len(rows)}'}"
                 content = image.get("bytes") or b""
                 try:
-                    pictures([_opened(content, name)])[0]
+                    decoded(io.BytesIO(content), name)
                 except ImageError as error:
                     wrong.append(("image cannot be opened", name, str(error)))
                 labels = map(_name, labels, classes)
@@ -289,13 +289,3 @@ def _bytes_of(path: str, rows: np.ndarray) -> list[bytes]:
                 picture = column[int(row - first)].as_py()
                 images[row] = (picture.get("bytes") if isinstance(picture, dict) else None) or b""
     return [images[row] for row in rows]
-
-
-def _opened(content: bytes, name: str):
-    """Return an image of Pillow that decodes when it is used."""
-    from PIL import UnidentifiedImageError
-
-    try:
-        return opened(io.BytesIO(content))
-    except (UnidentifiedImageError, OSError) as error:
-        raise ImageError(f"{name} is not an image that Pillow reads: {error}", word=name) from error

@@ -16,7 +16,7 @@ from typing import Any
 import pandas
 
 from biaslib import stimuli
-from biaslib.datasets._image_files import images_in, readable
+from biaslib.datasets._image_files import images_in, readable, unused
 from biaslib.datasets.problems import DataError, problems, require_table
 from biaslib.metrics.inputs import made_by
 from biaslib.runtime import cleaned, naming, read_text, unknown_name
@@ -124,7 +124,8 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
     Every word has a folder: ``X/<word>`` and ``Y/<word>`` hold pictures of the targets,
     ``Ax/<word>``, ``Ay/<word>``, ``Bx/<word>`` and ``By/<word>`` of the attributes with the
     targets X or Y. A word of two parts has a folder with a space or an underscore. For Experiment
-    1 the folders X, Y, Ax, Ay, Bx and By are all wanted; a set whose folder is missing is noted.
+    1 the folders X, Y, Ax, Ay, Bx and By are all wanted; a set whose folder is missing is noted,
+    and so is what lies elsewhere.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
             "pictures for every word in each",
             path=folder,
         )
-    captions, rows = _captions_of(test), []
+    captions, rows, used = _captions_of(test), [], set()
     wrong = [("error", "folder is missing", each, str(folder / each)) for each in missing]
     for set_name in SETS:
         for word, of_word in captions[captions["set"] == set_name[0]].groupby("word", sort=False):
@@ -162,6 +163,7 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
                 folder / set_name / each for each in dict.fromkeys([word, word.replace(" ", "_")])
             ]
             images = [image for place in places for image in images_in(place)]
+            used |= set(places)
             if not images and set_name not in missing:
                 wrong.append(("error", "word without an image", set_name, word))
             rows += [
@@ -169,6 +171,7 @@ def user_test(name: str, folder: str | Path, level: str = "word") -> GroundedTes
                 for image in images
                 for row in of_word.itertuples()
             ]
+    wrong += unused(folder, used, f"not in the folder of a set and a word of {name}")
     words, pairs = tuple(captions["word"].unique()), pandas.DataFrame(rows, columns=PAIRS)
     labels, levels = dict(test.labels), LEVELS[level]
     return GroundedTest(

@@ -14,6 +14,7 @@ import os
 import queue
 import re
 import threading
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +66,15 @@ def download_images(
     ``downloads.csv`` in the folder. When called again, images that are here and unchanged are left,
     and so are links that are dead for good: not found, gone, not an image, too large, or refused by
     us. All others are asked again, so that a run without a network settles nothing, nor does one
-    where a page to log in answers for every host. Of several processes that are to fill a folder,
-    one does; the others wait, and find the images there.
+    where a page to log in answers for every host, or every name leads to a private address. Of
+    several processes that are to fill a folder, one does; the others wait, and find the images
+    there.
 
     Parameters
     ----------
     links
-        Columns *file* (path below the folder) and *url*; what is no text is no address, and blanks
-        around one are no part of it.
+        Columns *file* (path below the folder) and *url*; what is no text, or holds control
+        characters, is no address, and blanks around one are no part of it.
     folder
         Where the images go.
     n_workers
@@ -89,8 +91,9 @@ def download_images(
     Raises
     ------
     DataError
-        If two links have one file, a file has no name, lies outside the folder or is one that is
-        written there beside the images, or nothing can be written there.
+        If two links have one file, a file has no name or one with control characters, lies outside
+        the folder or is one that is written there beside the images, or nothing can be written
+        there.
     """
     folder, again = Path(folder), flag(again, "again")
     n_workers = whole_number(n_workers, "n_workers", 1)
@@ -292,10 +295,13 @@ def _problem(part: Path) -> str:
 
 def address(url: object) -> str:
     """Return an address that can be written down, without blanks around it; or nothing."""
-    try:
-        return AROUND.sub("", url.encode().decode())
-    except (AttributeError, UnicodeEncodeError):
-        return ""
+    inside = AROUND.sub("", url) if isinstance(url, str) else ""
+    return inside if is_plain(inside) else ""
+
+
+def is_plain(text: object) -> bool:
+    """Tell whether something is a text that one line of UTF-8 can hold."""
+    return isinstance(text, str) and not any(unicodedata.category(c) in ("Cc", "Cs") for c in text)
 
 
 def _require_names(links: pandas.DataFrame, folder: Path) -> None:
@@ -303,7 +309,7 @@ def _require_names(links: pandas.DataFrame, folder: Path) -> None:
     root = folder.resolve()
     taken = {root, root / RECORD}
     for row, file in enumerate(links["file"]):
-        path = (root / file).resolve() if isinstance(file, str) else root
+        path = (root / file).resolve() if is_plain(file) else root
         if path in taken or not path.is_relative_to(root):
             raise DataError(
                 f"the file {file!r} in row {row} of the links is no name of its own below {folder}",

@@ -94,6 +94,18 @@ ALONE = (
 )
 """Words before which the name of a group stands for people; before others it is an adjective."""
 
+REPAIRS = (
+    (r"saudi people\b", "the country"),  # Saudi Arabia, where the target is Arab
+    (r"(country|nation) of the country\b", r"\1"),
+    (r"(?<!in )the country (?=people|citizens|churches|economies|woman)", ""),
+    (r"(many) person\b", r"\1 people"),
+    (r"person(?:'s)?(?= (?:are|tend|usually) )", "people"),
+    (r"(are|is|was|you're) person\b", r"\1 from the country"),
+    (r"(^|man, )person\b", r"\1a person"),
+    (r"(?<!type )(?<!types )(from|in|of) person\b", r"\1 the country"),
+)
+"""What a term leaves that was an adjective, a place or a plural without its letter."""
+
 
 @dataclass(frozen=True)
 class VLStereoSet:
@@ -378,7 +390,7 @@ def neutral_caption(caption: str, target: str) -> str | None:
     is left out. "a" and "an" follow the new word, and a sentence begins with a capital. Of a term
     of the category gender, "she" and "he" become "they" in all their forms, with a verb that
     agrees; nouns such as "girl" stay. In the other categories pronouns do not say the group, and
-    stay.
+    stay, and what the term leaves without sense is mended.
 
     Raises
     ------
@@ -399,8 +411,14 @@ def neutral_caption(caption: str, target: str) -> str | None:
         )
     pattern = re.compile(rf"(\ban?\s+)?\b{re.escape(target)}(\w*)('s)?\s*", re.IGNORECASE)
     changed, n = pattern.subn(functools.partial(_neutral, term=known[target]), caption)
-    changed = with_they(changed) if known[target]["category"] == "gender" else changed
+    changed = with_they(changed) if known[target]["category"] == "gender" else _repaired(changed)
     return re.sub(r"^\s*(\w)", lambda match: match[1].upper(), changed) if n else None
+
+
+def _repaired(text: str) -> str:
+    for wrong, right in REPAIRS:
+        text = re.sub(rf"\b{wrong}", right, text, flags=re.IGNORECASE)
+    return text
 
 
 def _neutral(match: re.Match, term: dict) -> str:

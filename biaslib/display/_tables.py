@@ -9,7 +9,7 @@ import pandas
 NOISE = 1e-12
 """A value below this size is what rounding left of sums and differences near 1: shown as 0."""
 
-MAY_BE_TINY = re.compile(r"\bp\b|probabilit", re.IGNORECASE)
+MAY_BE_TINY = re.compile(r"\bp(\b|_)|probabilit", re.IGNORECASE)
 """Names of columns of p-values and probabilities: products, which can truly be that small."""
 
 

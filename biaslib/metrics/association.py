@@ -5,14 +5,15 @@ May et al. (2019) carried to sentences. Two sets of target embeddings :math:`X, 
 how near they lie to two sets of attribute embeddings :math:`A, B`.
 
 Shapes, everywhere: ``W`` (n_w, d), ``X`` (n_x, d), ``Y`` (n_y, d), ``A`` (n_a, d), ``B`` (n_b, d).
-Cosines have no unit; an effect size is in standard deviations of the scores.
+Cosines have no unit; an effect size is in standard deviations of the scores. Vectors of bytes are
+warned of: quantised ones and packed bits have other cosines.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from biaslib.errors import InputError
-from biaslib.metrics.inputs import divisor, flag, in_scale, real_numbers, refused
+from biaslib.metrics.inputs import divisor, embeddings, flag, in_scale, real_numbers, refused
 
 __all__ = ["association", "cosines", "effect_size", "effect_size_of_scores", "test_statistic"]
 
@@ -253,7 +254,7 @@ def effect_size_of_scores(
 
 
 def unit_rows(**sets: ArrayLike) -> list[np.ndarray]:
-    """Return each set's embeddings as float64, (n, d), at length 1.
+    """Return each set's embeddings as float64, (n, d), at length 1; warn of vectors of bytes.
 
     Raises
     ------
@@ -262,7 +263,7 @@ def unit_rows(**sets: ArrayLike) -> list[np.ndarray]:
     """
     found: list[np.ndarray] = []
     for name, vectors in sets.items():
-        rows = real_numbers(vectors, name, "a table of embeddings, one row an item", 2)
+        rows = real_numbers(embeddings(vectors, name), name)
         zero = np.flatnonzero(~rows.any(axis=1))
         if zero.size:
             raise refused(name, "is all zeros: it has no direction", int(zero[0]))

@@ -21,6 +21,7 @@ from scipy import stats
 from biaslib.errors import InputError
 from biaslib.metrics.inputs import (
     divisor,
+    embeddings,
     in_scale,
     made_by,
     real_array,
@@ -541,7 +542,7 @@ def _groups_and_rests(groups: ArrayLike, n: int) -> np.ndarray:
 
 def _vectors(texts: ArrayLike, images: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     texts, images = (
-        real_array(vectors, name, "one vector a row", 2, finite=False)
+        embeddings(vectors, name, finite=False)
         for vectors, name in ((texts, "texts"), (images, "images"))
     )
     if texts.shape[1] != images.shape[1]:

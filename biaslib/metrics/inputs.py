@@ -19,6 +19,7 @@ What is refused raises :class:`biaslib.errors.InputError`; ``word`` is the name 
 
 import contextlib
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -140,6 +141,26 @@ def _require_finite(array: np.ndarray, name: str) -> None:
     if not finite.all():
         reason = "is not finite; look for NaN in what it was computed from"
         raise refused(name, reason, _first_row(~finite))
+
+
+def embeddings(vectors: ArrayLike, name: str, finite: bool = True) -> np.ndarray:
+    """Return a table of embeddings in their type, and warn of bytes.
+
+    Examples
+    --------
+    >>> embeddings([[0.5, 1.0]], "X")
+    array([[0.5, 1. ]])
+    """
+    rows = real_array(vectors, name, "a table of embeddings, one row an item", 2, finite)
+    if rows.dtype.itemsize == 1:
+        bits = name if rows.dtype == np.uint8 else f"{name}.view(np.uint8) ^ 128"
+        warnings.warn(
+            f"{name} holds {rows.dtype}, as quantised vectors and packed bits do, and cosines of "
+            'these are not those of the vectors: encode with precision="float32", or give bits as '
+            f"np.unpackbits({bits}, axis=1) * 2.0 - 1",
+            stacklevel=4,
+        )
+    return rows
 
 
 def real_number(value: float, name: str, low: float = -np.inf, finite: bool = True) -> float:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import transformers
+from PIL import Image
 from scipy.special import logsumexp
 
 from biaslib.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
@@ -514,7 +515,7 @@ class Generative:
         """Return what the network takes of a prompt with a picture, or without one."""
         conversation = _conversation(prompt, picture is not None)
         if picture is not None:
-            conversation[0]["content"][0]["image"] = picture
+            conversation[0]["content"][0]["image"] = Image.fromarray(picture)
         return self.processor.apply_chat_template(
             conversation,
             add_generation_prompt=True,

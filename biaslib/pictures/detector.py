@@ -250,6 +250,9 @@ class Preparation:
     would pass ``max_size`` (bilinear, on floats, without smoothing), mean subtracted and divided
     by the deviation: on the device, which is sent the picture as it is.
 
+    The official code differs in the order: where the settings say BGR, its ``img_tensorize`` turns
+    a local file into RGB, and only what it gets from an address into BGR. The means are BGR's.
+
     Parameters
     ----------
     config

@@ -27,8 +27,8 @@ __all__ = [
     "Pictures",
     "WithRegions",
     "check_images",
+    "decoded",
     "open_image",
-    "opened",
     "pictures",
     "prefetched",
     "reader_id",
@@ -44,6 +44,9 @@ FEW = 256
 MOST_WORKERS = 16
 """Worker processes beyond which a card has long waited for something else."""
 
+FOR_LOCKS = 1 << 20
+"""Bytes of shared memory that the locks of all workers have room in."""
+
 FORKS = sys.platform == "linux"
 """Whether workers are forked, which starts them fast and asks nothing of the calling script."""
 
@@ -51,6 +54,12 @@ SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
 ALPHA = ("LA", "PA", "RGBA")
 OPAQUE = ("1", "L", "P", "RGB", "RGBX", "CMYK", "YCbCr", "HSV")
 """Pillow's names of the kinds of pixels that are understood, with :data:`SIXTEEN_BITS`."""
+
+TO_EIGHT_BITS = {"L;2": 85, "L;4": 17, "RGB;16B": 1 / 256}
+"""What Pillow multiplies PNG's numbers by as they are stored, but for the transparent colour."""
+
+BITS, PHOTOMETRIC, SAMPLE_FORMAT, WHITE_IS_ZERO = 258, 262, 339, 0
+"""Tags of TIFF, and a value of the second."""
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
 """What pictures come in, whatever a file is called; Pillow decodes each of them by itself.
@@ -64,10 +73,11 @@ class ImageError(InputError):
 
 
 def open_image(path: str | os.PathLike) -> Image.Image:
-    """Open an image file as a person sees it: upright, in RGB, the first frame of an animation.
+    """Open an image file as a person sees it: upright, in RGB, the first of its frames or pages.
 
-    Transparent parts are white. Sixteen-bit grey is scaled to eight bits. Colours are converted
-    without regard to a colour profile.
+    Transparent parts are white. Deep grey is scaled to eight bits by the depth that the file
+    states: 12 bits in a file of 16 look nearly black. Colours are converted without regard to a
+    colour profile or a gamma, as the models' own processors do.
 
     Parameters
     ----------
@@ -83,8 +93,8 @@ def open_image(path: str | os.PathLike) -> Image.Image:
     ------
     ImageError
         If the file is missing, a folder, empty, in none of :data:`FORMATS`, truncated, has pixels
-        of another kind than grey, palette, RGB, CMYK, YCbCr and HSV, or more pixels than Pillow
-        opens; the message names it.
+        of another kind than grey, palette, RGB, CMYK, YCbCr and HSV, or signed, or of a range
+        that nothing tells (32 bits), or more pixels than Pillow opens; the message names it.
 
     Examples
     --------
@@ -101,20 +111,22 @@ def open_image(path: str | os.PathLike) -> Image.Image:
         )
     if path.stat().st_size == 0:
         raise ImageError(f"{path} is empty (0 bytes); download or copy it again", path=path)
-    with _naming(str(path), path=path), opened(path) as image:
-        return _as_seen(image)
+    with _naming(str(path), path=path), path.open("rb") as stream:
+        return decoded(stream, str(path), path=path)
 
 
-def opened(source: str | os.PathLike | IO[bytes]) -> Image.Image:
-    """Return Pillow's image of a file in one of :data:`FORMATS`, which is decoded when it is used.
+def decoded(stream: IO[bytes], name: str, **where: Any) -> Image.Image:
+    """Return the image of a file's bytes as :func:`open_image` does; every file comes this way.
 
     Raises
     ------
-    PIL.UnidentifiedImageError
-        If it is in none of them.
+    ImageError
+        With the name, and the fields ``where``.
     """
     Image.init()
-    return Image.open(source, formats=[name for name in FORMATS if name in Image.OPEN])
+    formats = [each for each in FORMATS if each in Image.OPEN]
+    with _naming(name, **where), Image.open(stream, formats=formats) as image:
+        return _as_seen(image)
 
 
 @contextlib.contextmanager
@@ -122,7 +134,7 @@ def _naming(name: str, **where: Any) -> Iterator[None]:
     """Turn whatever goes wrong with an image into an ImageError with its name."""
     try:
         yield
-    except MemoryError:
+    except (ImageError, MemoryError):
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds on bad bytes.
         raise ImageError(f"{name} {_problem(error)}", **where) from error
@@ -398,6 +410,7 @@ def prefetched(
         Worker processes, no more than there are cores. None: one less than cores, up to 16; and
         none for ``few`` pictures or fewer, on a single core, or where processes are not forked
         (macOS, Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
+        None start either where /dev/shm has no room for their locks.
     few
         Up to so many pictures, starting workers takes longer than they save.
 
@@ -484,7 +497,16 @@ def _workers(n_workers: int | None, n_pictures: int, few: int) -> int:
     cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
     if n_workers is None:
         n_workers = min(cores - 1, MOST_WORKERS) if FORKS and n_pictures > few else 0
-    return min(n_workers, cores)
+    return min(n_workers, cores) if shared_room() > FOR_LOCKS else 0
+
+
+def shared_room() -> float:
+    """Return how many bytes shared memory takes: none where it may not be written."""
+    try:
+        free = os.statvfs("/dev/shm")
+    except (AttributeError, OSError):  # Windows has no statvfs, macOS no such folder.
+        return 0 if FORKS else np.inf
+    return free.f_bavail * free.f_frsize if os.access("/dev/shm", os.W_OK) else 0
 
 
 def _chunks(rows: Sequence[int]) -> list[Sequence[int]]:
@@ -499,9 +521,16 @@ def _as_seen(image: Image.Image) -> Image.Image:
     """Return an image in RGB, upright, over white."""
     if image.mode not in (*SIXTEEN_BITS, *ALPHA, *OPAQUE):
         raise _UnknownPixelsError(f"has pixels of the kind {image.mode!r}")
+    stored = image.tile[0][3] if image.format == "PNG" and image.tile else ""
+    if image.format == "TIFF":
+        most, negative = _tiff_grey(image)
+    else:
+        most, negative, image = 65535, False, ImageOps.exif_transpose(image)
+    if stored in TO_EIGHT_BITS and "transparency" in image.info:
+        clear = np.multiply(image.info["transparency"], TO_EIGHT_BITS[stored]).astype(int)
+        image.info["transparency"] = tuple(clear.tolist()) if clear.ndim else int(clear)
     if image.mode in SIXTEEN_BITS:
-        image = _eight_bits(image)
-    image = ImageOps.exif_transpose(image)
+        image = _eight_bits(image, most, negative)
     if image.mode in ALPHA or "transparency" in image.info:
         image = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
@@ -512,13 +541,31 @@ class _UnknownPixelsError(ValueError):
     """Pixels whose colours cannot be told."""
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Return 16-bit grey as 8-bit grey, which Pillow would cut off at 255."""
+def _tiff_grey(image: Any) -> tuple[int, bool]:
+    """Load a TIFF, which turns it, and return its greatest number and whether 0 stays white.
+
+    Pillow inverts such grey up to 8 bits by itself.
+    """
+    bits, kinds = image.tag_v2.get(BITS, (1,)), image.tag_v2.get(SAMPLE_FORMAT, (1,))
+    if max(bits) > 16 or set(kinds) != {1}:
+        raise _UnknownPixelsError("has signed or 32-bit pixels, whose range is unknown")
+    # Pillow maps an uncompressed file by its name, with the size of the picture that is turned.
+    name, image.filename = image.filename, ""
+    image.load()
+    image.filename = name
+    return 2 ** max(bits) - 1, image.tag_v2.get(PHOTOMETRIC) == WHITE_IS_ZERO
+
+
+def _eight_bits(image: Image.Image, most: int, negative: bool) -> Image.Image:
+    """Return deep grey as 8-bit grey, which Pillow would cut off at 255."""
     values = np.asarray(image)
-    if values.min() < 0 or values.max() > 65535:
+    if values.min() < 0 or values.max() > most:
         raise _UnknownPixelsError("has 32-bit pixels, whose range is unknown")
-    grey = Image.fromarray((values / 257).round().astype(np.uint8))
-    grey.info = {"exif": image.info["exif"]} if "exif" in image.info else {}
+    grey = Image.fromarray((values * (255 / most)).round().astype(np.uint8))
+    grey = ImageOps.invert(grey) if negative else grey
+    if "transparency" in image.info:
+        clear = values == image.info["transparency"]
+        grey.putalpha(Image.fromarray(np.where(clear, 0, 255).astype(np.uint8)))
     return grey
 
 

@@ -125,7 +125,7 @@ def read(path: str | Path, ids: Sequence[str], width: int = 2048) -> RegionFeatu
         return stacked([_of_line(*place, width) for place in places])
     except FeatureFileError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         row = getattr(error, "row", None)
         name = None if row is None else ids[row]
         of = "" if row is None else f" for {name!r}"

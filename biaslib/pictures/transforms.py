@@ -1,7 +1,6 @@
 """Pictures on their way into a network: resized by workers, normalised on the device."""
 
 import functools
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import transformers
+from PIL import Image
 from torch.utils.data import get_worker_info
 
 from biaslib.checkpoints.files import LOCAL
-from biaslib.pictures.images import FEW, Pictures, prefetched
+from biaslib.pictures.images import FEW, Pictures, prefetched, shared_room
 from biaslib.runtime.batches import says_no_memory
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
@@ -198,21 +198,13 @@ def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
             row[:, : pixels.shape[1], : pixels.shape[2]] = pixels
         batch |= {PIXELS: padded, SIZES: shapes[:, 1:]}
     arrays = {name: np.ascontiguousarray(np.stack(values)) for name, values in batch.items()}
-    if get_worker_info() and not _has_room(sum(values.nbytes for values in arrays.values())):
+    needed = IN_FLIGHT * sum(values.nbytes for values in arrays.values())
+    if get_worker_info() and shared_room() <= needed:
         return arrays
     return {
         name: values if name == SIZES else torch.from_numpy(values)
         for name, values in arrays.items()
     }
-
-
-def _has_room(n_bytes: int) -> bool:
-    """Tell whether shared memory takes many batches of a size."""
-    try:
-        free = os.statvfs("/dev/shm")
-    except OSError:
-        return True
-    return free.f_bavail * free.f_frsize > IN_FLIGHT * n_bytes
 
 
 def split(whole: Callable, resize: Callable) -> ImageTransform:
@@ -249,7 +241,8 @@ def of_processor(processor: Any, names: Sequence[str] = (PIXELS,)) -> ImageTrans
 def _processed(
     processor: Any, names: Sequence[str], picture: np.ndarray, **options: bool
 ) -> dict[str, np.ndarray]:
-    inputs = processor(images=[picture], return_tensors="np", **options)
+    # Of an array 1, 3 or 4 pixels high a processor would take the rows for colours.
+    inputs = processor(images=[Image.fromarray(picture)], return_tensors="np", **options)
     return {name: each[0] for name, each in inputs.items() if name in (names or inputs)}
 
 

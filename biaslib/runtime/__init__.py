@@ -4,6 +4,7 @@ from biaslib.runtime._data import data_folder
 from biaslib.runtime._errors import UnknownNameError, first_few, unknown_name
 from biaslib.runtime._files import (
     file_sha256,
+    files_below,
     is_hidden,
     naming,
     read_table,
@@ -35,7 +36,7 @@ from biaslib.runtime._stamp import (
     used,
 )
 from biaslib.runtime._store import Store
-from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes
+from biaslib.runtime._text import INVISIBLE, MISSING, cleaned, look_alikes, says_nothing
 
 __all__ = [
     "INVISIBLE",
@@ -53,6 +54,7 @@ __all__ = [
     "data_folder",
     "device",
     "file_sha256",
+    "files_below",
     "first_few",
     "free_memory",
     "in_book",
@@ -72,6 +74,7 @@ __all__ = [
     "providers",
     "read_table",
     "read_text",
+    "says_nothing",
     "source_hash",
     "start",
     "unknown_name",

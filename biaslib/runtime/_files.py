@@ -11,6 +11,9 @@ import pandas
 
 from biaslib.errors import InputError
 
+PROGRAMS = (".", "@eaDir", "__MACOSX", "Thumbs.db", "desktop.ini")
+"""How files and folders begin that a program put beside a person's."""
+
 
 def file_sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits."""
@@ -74,6 +77,23 @@ def naming(path: str | os.PathLike, error: type[InputError]) -> Iterator[None]:
         ) from cause
 
 
+def files_below(folder: str | os.PathLike, above: tuple[str, ...] = ()) -> list[Path]:
+    """Return the files of a folder and of those below it, links to folders followed, in order.
+
+    Examples
+    --------
+    >>> [path.name for path in files_below(Path(__file__).parents[1] / "pictures")][:1]
+    ['__init__.py']
+    """
+    above, found = (*above, os.path.realpath(folder)), []
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        if not entry.is_dir():
+            found.append(Path(entry.path))
+        elif os.path.realpath(entry.path) not in above:  # a link to where it comes from
+            found += files_below(entry.path, above)
+    return found
+
+
 def is_hidden(path: Path) -> bool:
     """Tell whether a program put a picture there, and not a person: a copy, or one made smaller.
 
@@ -82,7 +102,7 @@ def is_hidden(path: Path) -> bool:
     >>> [is_hidden(Path(name)) for name in ("._x.jpg", "@eaDir/x.jpg", "_DSC0001.jpg")]
     [True, True, False]
     """
-    return any(part.startswith((".", "@eaDir", "__MACOSX")) for part in path.parts)
+    return any(part.startswith(PROGRAMS) for part in path.parts)
 
 
 def read_text(path: str | os.PathLike, error: type[InputError]) -> str:

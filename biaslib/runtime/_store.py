@@ -5,6 +5,7 @@ rows that it was computing and no others, and any number of processes may use it
 carries a checksum of itself, its item and its key.
 """
 
+import atexit
 import contextlib
 import hashlib
 import json
@@ -17,12 +18,13 @@ import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from biaslib.errors import InputError
 from biaslib.runtime._files import naming
+from biaslib.runtime._lock import one_at_a_time
 from biaslib.runtime._profile import progress
 
 NAME = "store.sqlite"
@@ -47,6 +49,8 @@ ADD = """
 insert or ignore into rows select mine.id, item, kind, crc, data from other.rows
   join other.keys as theirs on theirs.id = other.rows.key
   join main.keys as mine on mine.name = theirs.name
+  where crc = checksum(cast(theirs.name as blob), cast(kind as blob), cast(item as blob),
+    cast(data as blob))
 """
 
 REQUIRED = ("model", "revision", "output")
@@ -72,7 +76,8 @@ class Store:
     are computed again, and a damaged file is renamed and begun anew, each with a warning.
 
     Where the environment variable ``BIASLIB_ARCHIVE`` names a file, on a mounted drive for example,
-    what is computed is added to that archive every few minutes (:meth:`archive`).
+    what is computed is added to that archive every few minutes, and when the process ends by itself
+    (:meth:`archive`).
 
     Parameters
     ----------
@@ -95,6 +100,8 @@ class Store:
     archived = time.monotonic()
 
     spacing = EVERY
+    at_end: ClassVar[set[Path]] = set()
+    """The folders whose rows are added when the process ends."""
 
     def __init__(self, folder: str | os.PathLike | None = None) -> None:
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -180,11 +187,11 @@ class Store:
         return [at for digest, at in first.items() if (digest,) not in stored]
 
     def archive(self, path: str | os.PathLike) -> int:
-        """Add all rows to an archive, and keep those that are in it; return how many it holds.
+        """Add all sound rows to an archive, keep those that are in it; return how many it holds.
 
         An archive is a copy to be kept where a machine's end does not reach, as on a mounted drive.
         Processes may go on writing into the store meanwhile: the copy is that of one moment. It is
-        written beside the archive and then renamed.
+        written beside the archive and then renamed; anew, if others wrote the archive meanwhile.
 
         Parameters
         ----------
@@ -210,20 +217,24 @@ class Store:
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as after:
-            copy = Store(folder)
-            n_rows = copy._add(self.path) if self.path.exists() else 0
-            n_rows += copy.restore(path) if path.exists() else 0
-            if not n_rows:
-                raise InputError(
-                    f"the store {self.folder} is empty, and {path} was not written: set "
-                    "BIASLIB_STORE to the folder of the store"
-                )
-            after.callback(partial.unlink, missing_ok=True)
-            shutil.copyfile(copy.path, partial)
-            partial.replace(path)
-        return n_rows
+        with tempfile.TemporaryDirectory(prefix=f".{path.name[:200]}.", dir=path.parent) as beside:
+            partial = Path(beside) / NAME
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Store(folder)
+                n_rows = copy._add(self.path) if self.path.exists() else 0
+                while True:
+                    seen = _version(path)
+                    n_rows += copy.restore(path) if seen else 0
+                    if not n_rows:
+                        raise InputError(
+                            f"the store {self.folder} is empty, and {path} was not written: set "
+                            "BIASLIB_STORE to the folder of the store"
+                        )
+                    shutil.copyfile(copy.path, partial)
+                    with one_at_a_time(path):
+                        if _version(path) == seen:
+                            partial.replace(path)
+                            return n_rows
 
     def restore(self, path: str | os.PathLike) -> int:
         """Add the rows of an archive, and keep those that are here; return how many were added.
@@ -294,7 +305,7 @@ class Store:
             table, missing, n_damaged = None, [], 0
             for digest, at in first.items():
                 kind, crc, data = tables.execute(SELECT, [name, digest]).fetchone() or (None,) * 3
-                if kind is None or crc != _checksum(name, kind, digest, data):
+                if kind is None or crc != _checksum(name.encode(), kind, digest, data):
                     missing.append(at)
                     n_damaged += kind is not None
                     continue
@@ -315,7 +326,8 @@ class Store:
         kind = json.dumps([rows.dtype.str, *rows.shape[1:]]).encode()
         items = [(digest, row.tobytes()) for digest, row in zip(digests, rows, strict=True)]
         added = [
-            (item, kind, _checksum(name, kind, item, data), data, name) for item, data in items
+            (item, kind, _checksum(name.encode(), kind, item, data), data, name)
+            for item, data in items
         ]
 
         def insert(tables: sqlite3.Connection) -> None:
@@ -328,6 +340,7 @@ class Store:
         """Add the rows of another file; return how many there were to add."""
 
         def add(tables: sqlite3.Connection) -> int:
+            tables.create_function("checksum", 4, _checksum)
             tables.execute("attach ? as other", [_read_only(path)])
             tables.execute(
                 "insert or ignore into keys (name, parts) select name, parts from other.keys"
@@ -336,9 +349,14 @@ class Store:
 
         return self.transaction(add)
 
-    def _archive_if_due(self) -> None:
+    def _archive_if_due(self, at_end: bool = False) -> None:
         path, began = os.environ.get("BIASLIB_ARCHIVE"), time.monotonic()
-        if not path or began < Store.archived + Store.spacing:
+        if not path:
+            return
+        if not at_end and began < Store.archived + Store.spacing:
+            if self.folder not in Store.at_end:
+                Store.at_end.add(self.folder)
+                atexit.register(self._archive_if_due, at_end=True)
             return
         try:
             self.archive(path)
@@ -394,9 +412,17 @@ def _filled(
     return table
 
 
-def _checksum(name: str, kind: bytes, item: bytes, data: bytes) -> int:
+def _checksum(name: bytes, kind: bytes, item: bytes, data: bytes) -> int:
     """Return what says that a row is as it was written, and that of its key and item."""
-    return zlib.crc32(data, zlib.crc32(item, zlib.crc32(name.encode() + b" " + kind)))
+    return zlib.crc32(data, zlib.crc32(item, zlib.crc32(name + b" " + kind)))
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    """Return what is another once a file is written anew; nothing where there is none."""
+    with contextlib.suppress(FileNotFoundError):
+        said = path.stat()
+        return said.st_ino, said.st_mtime_ns, said.st_size
+    return ()
 
 
 def _digest(item: str) -> bytes:

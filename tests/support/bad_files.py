@@ -361,6 +361,7 @@ TSV_DAMAGES: dict[str, Damage] = {
     "a heading": (edit(lambda content: b"image_id\timage_h\timage_w\n" + content), EITHER),
     "no base64": (swap(as_text(arrays("b")["bbox"]), "%%%%"), ERROR),
     "a width that is NaN": (swap("\t64\t", "\tnan\t", 1), ERROR),
+    "a width beyond all numbers": (swap("\t64\t", f"\t{10**30}\t", 1), ERROR),
     "numbers of another size": (tsv(x=X.astype(np.float64)), ERROR),
 }  # fmt: skip
 

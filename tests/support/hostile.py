@@ -321,6 +321,8 @@ ELSEWHERE = {
     "redirect_to_login": "/login_page",
     "redirect_to_private": "http://10.0.0.1/secret.jpg",
     "redirect_to_file": "file:///etc/hostname",
+    "redirect_in_utf8": "/good/müller.png?a=1%20b".encode().decode("latin-1"),
+    "redirect_in_latin1": "/good/müller.png?a=1%20b",
 }
 for _name, _place in ELSEWHERE.items():
     _always(_name, b"", 302, Location=_place)
