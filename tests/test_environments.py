@@ -146,8 +146,24 @@ def test_an_audit_needs_no_more_than_its_extra(tmp_path):
 def test_the_command_names_the_extra_that_is_missing(tmp_path):
     done = without(["torch"], COMMAND, "audit", "clip", "--out", tmp_path)
     assert done.returncode == 2
-    told = "torch is not installed; install it with: pip install 'biaslib[audit]'"
-    assert done.stderr.splitlines() == [told]
+    told = "torch is not installed; install it in a clone of the repository with: "
+    assert done.stderr.splitlines() == [f"{told}pip install '.[audit]'"]
+
+
+@pytest.mark.parametrize(
+    ("absent", "program", "extra"),
+    [
+        ("PIL", "from biaslib import audit", "audit"),
+        ("torch", "import biaslib.pictures.detector", "models,regions"),
+        ("yaml", "import biaslib.pictures.detector", "models,regions"),
+        ("torch", "from biaslib import runtime; runtime.prepare('paper')", "models"),
+        ("torch", "from biaslib import models; models.load('clip')", "models"),
+    ],
+)
+def test_an_import_names_the_extra_that_is_missing(absent, program, extra):
+    last = without([absent], program).stderr.splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: {absent} is not installed")
+    assert last.endswith(f"pip install '.[{extra}]'")
 
 
 def test_the_tested_set_and_colab_are_within_the_declared_bounds():

@@ -1,6 +1,9 @@
 """Generative models: every score against a plain pass of the network over prompt and answer."""
 
+import datetime
 import itertools
+import json
+import warnings
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ from support import generative_models
 
 from biaslib import capabilities as can
 from biaslib import models
-from biaslib.errors import CheckpointError
+from biaslib.errors import CheckpointError, InputError
+from biaslib.models.conversation import DATE
 from biaslib.models.generative import PROMPTS, SCORES, Prompts
+from biaslib.models.reading import read_network
 from biaslib.runtime import UnknownNameError
 from biaslib.studies import study4_captions
 
@@ -55,12 +60,16 @@ def network(folders, name):
 
 @pytest.fixture(scope="module")
 def plain(folders, name, network):
+    return by_template(folders[name], network)
+
+
+def by_template(folder, network, **switches):
     """Score an answer as the documentation of transformers would: one pass, nothing shared.
 
     Its tokens are those that the chat template gives for the assistant's message.
     """
-    processor = transformers.AutoProcessor.from_pretrained(folders[name])
-    counts = {"return_dict": True, "return_tensors": "pt", "tokenize": True}
+    processor = transformers.AutoProcessor.from_pretrained(folder)
+    counts = {"return_dict": True, "return_tensors": "pt", "tokenize": True, **switches}
     special = {
         *processor.tokenizer.all_special_ids,
         *processor.tokenizer.get_added_vocab().values(),
@@ -70,13 +79,19 @@ def plain(folders, name, network):
     def score(picture, prompt, answer):
         shown = [{"type": "image", "image": picture}] if picture is not None else []
         asked = [{"role": "user", "content": [*shown, {"type": "text", "text": prompt}]}]
-        said = [{"role": "assistant", "content": [{"type": "text", "text": answer}]}]
+        parts = [{"type": "text", "text": answer}]
+        as_string = "m['content'] }}" in processor.chat_template
+        said = [{"role": "assistant", "content": answer if as_string else parts}]
         before = processor.apply_chat_template(asked, add_generation_prompt=True, **counts)
-        start = before["input_ids"].shape[1]
+        before = before["input_ids"][0].tolist()
         whole = processor.apply_chat_template(asked + said, **counts)
         ids = whole["input_ids"][0]
+        same = torch.tensor(before) == ids[: len(before)]
+        start = int(same.cumprod(0).sum())
         after = [at for at, each in enumerate(ids.tolist()) if at >= start and each in special]
         end = after[0] if after else len(ids)
+        while not processor.tokenizer.decode(ids[end - 1]).strip():
+            end -= 1  # a blank or line break of the template
         labels = whole["input_ids"].clone()
         labels[:, :start], labels[:, end:] = -100, -100
         output = network(**whole, labels=labels)
@@ -192,11 +207,237 @@ def test_rows_of_captions_fit_the_images(folders, texts, error):
         model.log_likelihood(pictures(), texts)
 
 
-def test_a_caption_that_spells_a_special_token_is_text(folders):
+@pytest.mark.parametrize("text", ["a <image> man", "a </s> man"])
+def test_a_text_that_spells_a_special_token_is_refused(folders, text):
     model = models.load(str(folders["llava"]), device="cpu")
-    found = model.log_likelihood(pictures(1), [["a <image> man", "a </s> man"]])
-    assert (found.tokens > 5).all()
-    assert np.isfinite(found.total).all()
+    for ask in (model.log_likelihood, model.yes_no, model.choose):
+        with pytest.raises(InputError) as caught:
+            ask(pictures(1), [[text, "a man"]])
+        assert caught.value.word in text
+
+
+PARTS = "{% for c in m['content'] %}{{ c['text'] }}{% endfor %}"
+USER = (
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>\n{% else %}"
+    "{{ c['text'] }}{% endif %}{% endfor %}"
+)
+
+
+def chat(user, answer, end, said=PARTS, prompt=None):
+    """Return a chat template by what stands before a question, before its answer and behind it."""
+    return (
+        "{% for m in messages %}{% if m['role'] == 'user' %}" + user + USER + "{% else %}"
+        f"{answer}{said}{end}{{% endif %}}{{% endfor %}}"
+        f"{{% if add_generation_prompt %}}{answer if prompt is None else prompt}{{% endif %}}"
+    )
+
+
+MESSAGES = {
+    "Mistral's": chat("<s>[INST]", "[/INST]", "</s>"),
+    "Aya's": chat("<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|end|>"),
+    "Phi's": chat("<|user|>", "<|end|>\n<|assistant|>\n", "<|end|>"),
+    "LLaVA's": chat("USER: ", " ASSISTANT: ", " ", prompt=" ASSISTANT:"),
+    "a blank behind the prompt": chat("USER: ", " ASSISTANT: ", "</s>"),
+    "a line behind the answer": chat("USER: ", " ASSISTANT: ", "\n", prompt=" ASSISTANT:"),
+    "trimmed": chat("[INST] ", " [/INST] ", " </s>", "{{ m['content'][0]['text'] | trim }}"),
+    "a string": chat("[INST]", "[/INST]", "</s>", "{{ '' + m['content'] }}"),
+    "an empty thought": chat("<|user|>", "<|assistant|><think>\n\n</think>\n\n", "<|end|>"),
+}
+CONTROL = ("[INST]", "[/INST]", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>", "<|user|>", "<|end|>")
+SPACES = {
+    "bytes": {},
+    "prefixed bytes": {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}},
+    "Llama's": {
+        "pre_tokenizer": None,
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Prepend", "prepend": "▁"},
+            {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]},
+    },
+    **{
+        each: {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": each}}
+        for each in ("first", "always", "never")
+    },
+}  # fmt: skip
+
+
+def written(folder, template, spaces="bytes"):
+    """Write a LLaVA of a chat template and of a way to tell where words begin."""
+    generative_models.build("llava", folder, CONTROL)
+    (folder / "chat_template.jinja").write_text(template)
+    text = (folder / "tokenizer.json").read_text()
+    if spaces not in ("bytes", "prefixed bytes"):
+        text = text.replace("Ġ", "▁").replace("Ċ", "\\n")
+    made = json.loads(text)
+    if "▁" in text:
+        made["decoder"] = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+    for key, value in SPACES[spaces].items():
+        made[key] = value | {"trim_offsets": True, "use_regex": True} if value else value
+    (folder / "tokenizer.json").write_text(json.dumps(made))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("form", "spaces"),
+    [
+        *((form, "bytes") for form in MESSAGES),
+        *(("LLaVA's", each) for each in SPACES),
+        ("Mistral's", "Llama's"),
+        ("Mistral's", "first"),
+    ],
+)
+def test_answers_are_the_tokens_of_the_templates_own_message(form, spaces, tmp_path):
+    folder = written(tmp_path, MESSAGES[form], spaces)
+    model = models.load(folder, device="cpu")
+    plain = by_template(folder, CLASSES["llava"].from_pretrained(folder).eval())
+    (picture,) = pictures(1)
+    (captions,) = CAPTIONS[:1]
+    found = model.log_likelihood([picture], [captions])
+    said = [plain(picture, PROMPTS.describe, caption) for caption in captions]
+    np.testing.assert_allclose(found.total[0], [each.sum() for each in said], atol=1e-4)
+    assert found.tokens[0].tolist() == [len(each) for each in said]
+    text = "the man is a [MASK]."
+    words = ["nurse", "25", *["看護師"] * ("bytes" in spaces)]
+    filled = model.mask_log_prob([text], words, [picture])[0]
+    for value, word in zip(filled, words, strict=True):
+        whole, begun = (
+            plain(picture, PROMPTS.describe, each)
+            for each in (text.replace("[MASK]", word), "the man is a")
+        )
+        assert value == pytest.approx(whole[len(begun) :].sum(), abs=1e-4)
+    yes, no = (
+        plain(picture, PROMPTS.judge.format(caption=captions[0]), each).sum()
+        for each in ("yes", "no")
+    )
+    assert model.yes_no([picture], [captions])[0, 0] == pytest.approx(yes - no, abs=1e-4)
+    options = "\n".join(f"{at}. {text}" for at, text in zip("AB", captions, strict=True))
+    a, b = (plain(picture, PROMPTS.choose.format(options=options), each).sum() for each in "AB")
+    first = model.choose([picture], [captions]).by_order[0, 0]
+    assert first[0] - first[1] == pytest.approx(a - b, abs=1e-4)
+
+
+def test_text_that_looks_at_its_picture_through_a_mask_is_scored(tmp_path):
+    folder = generative_models.mllama(tmp_path)
+    plain = by_template(
+        folder, transformers.MllamaForConditionalGeneration.from_pretrained(folder).eval()
+    )
+    found = models.load(folder, device="cpu").log_likelihood(pictures(1), CAPTIONS[:1]).total[0]
+    said = [plain(pictures(1)[0], PROMPTS.describe, each).sum() for each in CAPTIONS[0]]
+    np.testing.assert_allclose(found, said, atol=1e-4)
+
+
+OFF = "{% if X is not defined or X %}<think>\n{% else %}<think>\n\n</think>\n\n{% endif %}"
+
+
+@pytest.mark.parametrize("switch", ["enable_thinking", "thinking"])
+def test_thinking_is_switched_off_where_the_template_knows_how(switch, tmp_path):
+    off = OFF.replace("X", switch)
+    folder = written(tmp_path, chat("<|user|>", "<|end|>", "", prompt="<|end|>" + off))
+    with pytest.warns(UserWarning, match="think"):
+        model = models.load(folder, device="cpu")
+    assert model.rendered("x").endswith("<think>\n\n</think>\n\n")
+    found = model.log_likelihood(pictures(1), CAPTIONS[:1]).total
+    carried = written(tmp_path, chat("<|user|>", "<|end|><think>\n\n</think>\n\n", ""))
+    same = models.load(carried, device="cpu").log_likelihood(pictures(1), CAPTIONS[:1]).total
+    np.testing.assert_allclose(found, same, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        *(
+            chat("<|user|>", "<|end|>", "", prompt=f"<|end|>{mark}\n")
+            for mark in ("<think>", "◁think▷", "[THINK]", "<|channel|>analysis<|message|>")
+        ),
+        chat("<|user|>", "<|end|><think>\n", ""),
+        chat("<|user|>", "<|end|><think>\n\n</think>\n\n", "", prompt="<|end|><think>\n"),
+        chat("<|user|>", "<|end|><think>\n\n</think>\n\n", "", prompt="<|end|>"),
+    ],
+)
+def test_an_answer_inside_a_thought_is_refused_by_name(template, tmp_path):
+    with pytest.raises(CheckpointError, match="inside a thought") as caught:
+        models.load(written(tmp_path, template), device="cpu")
+    assert caught.value.path == tmp_path
+
+
+DAYS = "%d %b %Y", "%Y-%m-%d", "%A, %B %d, %Y", "%H:%M", "%-d/%-m/%y"
+
+
+@pytest.mark.parametrize("form", DAYS)
+def test_a_template_that_asks_for_today_gets_one_day(form, tmp_path, monkeypatch):
+    class Day(datetime.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return cls.combine(DATE, datetime.time())
+
+    template = f"Today: {{{{ strftime_now('{form}') }}}} " + generative_models.LLAVA
+    folder = written(tmp_path, template)
+    with pytest.warns(UserWarning, match="26 July 2024"):
+        model = models.load(folder, device="cpu")
+    monkeypatch.setattr("transformers.utils.chat_template_utils.datetime", Day)
+    chats = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "x"}]}]
+    processor = transformers.AutoProcessor.from_pretrained(folder)
+    assert model.rendered("x") == processor.apply_chat_template(chats, add_generation_prompt=True)
+    other = written(tmp_path, template.replace("Today", "Day"))
+    with warnings.catch_warnings(action="ignore"):
+        other = models.load(other, device="cpu")
+    assert other.revision.partition(";")[2] != model.revision.partition(";")[2]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "why"),
+    [("{{ ['a', 'b'] | random }}", "differently"), ("{{ now() }}", "'now' is und")],
+)
+def test_a_template_that_draws_or_asks_for_what_is_not_there_is_refused(drawn, why, tmp_path):
+    with pytest.raises(CheckpointError, match=why) as caught:
+        models.load(written(tmp_path, drawn + generative_models.LLAVA), device="cpu")
+    assert "download it again" not in str(caught.value)
+
+
+def test_a_template_may_lie_with_the_tokenizer(tmp_path):
+    folder = written(tmp_path, MESSAGES["LLaVA's"])
+    found = models.load(folder, device="cpu").log_likelihood(pictures(1), CAPTIONS[:1]).total
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["chat_template"] = (folder / "chat_template.jinja").read_text()
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "chat_template.jinja").unlink()
+    same = models.load(folder, device="cpu").log_likelihood(pictures(1), CAPTIONS[:1]).total
+    np.testing.assert_array_equal(found, same)
+
+
+def test_a_network_that_draws_is_refused(folders, monkeypatch):
+    def noisy(*args, **options):
+        network, missing = read_network(*args, **options)
+        network.lm_head.register_forward_hook(lambda *given: given[2] + torch.rand(()))
+        network.model.register_forward_pre_hook(lambda module, _: module.train() and None)
+        network.config.text_config.attention_dropout = 0.5
+        for module in network.modules():
+            module.attention_dropout = 0.5
+        return network, missing
+
+    monkeypatch.setattr("biaslib.models.generative.read_network", noisy)
+    with pytest.raises(CheckpointError, match="differently"):
+        models.load(folders["llava"], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [({"judge": "Does it fit?"}, "{caption}"), ({"choose": "Which fits?"}, "{options}")],
+)
+def test_a_prompt_without_place_for_captions_is_refused(given, word):
+    with pytest.raises(InputError) as caught:
+        Prompts(**given)
+    assert caught.value.word == word
+
+
+def test_other_braces_of_a_prompt_are_text(model, plain):
+    asked = 'Does "{caption}" fit? {yes} or {no}'
+    prompts = Prompts(judge=asked)
+    (found,) = model.scored_by("yes", prompts).match(pictures(1), [["a man"]])
+    yes, no = (
+        plain(pictures(1)[0], asked.replace("{caption}", "a man"), each).sum()
+        for each in ("yes", "no")
+    )
+    assert found[0] == pytest.approx(yes - no, abs=1e-4)
 
 
 @pytest.mark.parametrize(

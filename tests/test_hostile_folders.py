@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from support import generative_models
+from support import generative_models, repositories
 
 from biaslib import __main__ as command_line
 from biaslib import models
@@ -104,6 +104,34 @@ def pickled(file):
     return change
 
 
+def saved(make):
+    """Have torch save what is made of the weights, in place of them."""
+
+    def change(folder):
+        state = load_file(folder / "model.safetensors")
+        (folder / "model.safetensors").unlink()
+        torch.save(make(state), folder / "pytorch_model.bin")
+
+    return change
+
+
+def indexed(name, make=None):
+    """Have an index list a file of weights, in place of them."""
+
+    def change(folder):
+        if make is not None:
+            make(folder / name)
+        (folder / "model.safetensors").unlink()
+        names = json.dumps({"weight_map": {"a": name}})
+        (folder / "model.safetensors.index.json").write_text(names)
+
+    return change
+
+
+def renamed(name):
+    return lambda folder: (folder / "model.safetensors").rename(folder / name)
+
+
 def template(text):
     return written("chat_template.jinja", text)
 
@@ -139,6 +167,7 @@ def index_outside(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps(names))
 
 
+WEIGHTS = "model.safetensors or pytorch_model.bin"
 CONFIG, PICTURE, WORDS = "config.json", "preprocessor_config.json", "tokenizer_config.json"
 WORD_TABLE = "text_model.embeddings.token_embedding.weight"
 POINTER = "version https://git-lfs.github.com/spec/v1\n"
@@ -147,6 +176,18 @@ BEFORE_2023 = settings(CONFIG, text_config__eos_token_id=2)
 REFUSED = {
     # No code of theirs runs
     "code as weights": ("clip", pickled("pytorch_model.bin"), None),
+    "code that torch saved": ("clip", saved(lambda _: {"a": Code()}), "posix.mkdir"),
+    "a program of torch": (
+        "clip",
+        replaced(
+            "pytorch_model.bin",
+            lambda path: (
+                torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), path),
+                (path.parent / "model.safetensors").unlink(),
+            ),
+        ),
+        None,
+    ),
     "code as index": ("clip", pickled("pytorch_model.bin.index.json"), None),
     "code as tokenizer": ("clip", written("tokenizer.json", pickle.dumps(Code())), None),
     "code in a template": (
@@ -176,6 +217,35 @@ REFUSED = {
     ),
     "weights of 0": ("clip", weights(torch.zeros_like), None),
     "weights of whole numbers": ("clip", weights(torch.Tensor.char), "visual_projection.weight"),
+    "pickled whole numbers": (
+        "clip",
+        saved(lambda state: {name: each.char() for name, each in state.items()}),
+        "text_model.embeddings.position_embedding.weight",
+    ),
+    "a sentence encoder's pooling without its list": (
+        "bert",
+        lambda folder: (folder / "1_Pooling").mkdir(),
+        None,
+    ),
+    "a sentence encoder's settings without its list": (
+        "bert",
+        written("config_sentence_transformers.json", "{}"),
+        None,
+    ),
+    "a sentence encoder's length without its list": (
+        "clip",
+        written("sentence_bert_config.json", "{}"),
+        None,
+    ),
+    "a sentence encoder of 2020": (
+        "bert",
+        lambda folder: (
+            (folder / "modules.json").write_text("[]"),
+            (folder / "0_Transformer").mkdir(),
+            (folder / CONFIG).rename(folder / "0_Transformer" / CONFIG),
+        ),
+        None,
+    ),
     "no number as epsilon": ("bert", settings(CONFIG, layer_norm_eps=float("nan")), None),
     "no number as mean": ("clip", settings(PICTURE, image_mean=[float("nan")] * 3), None),
     "no spread": ("clip", settings(PICTURE, image_std=[0, 0, 0]), None),
@@ -217,6 +287,17 @@ REFUSED = {
         written("model.safetensors", struct.pack("<Q", len(HEADER)) + HEADER),
         None,
     ),
+    "a pipe as a shard": ("clip", indexed("a.safetensors", os.mkfifo), "a.safetensors"),
+    "a null character in an index": ("clip", indexed("a\0b"), "a\0b"),
+    "5,000 letters in an index": ("clip", indexed("a" * 5000), "a" * 5000),
+    "a list that is no table": ("clip", saved(lambda state: [*state.values()]), None),
+    "weights of a training run": ("clip", renamed("epoch_3.pt"), WEIGHTS),
+    "weights of another program": ("clip", renamed("model.onnx"), WEIGHTS),
+    "weights that link to themselves": (
+        "clip",
+        replaced("model.safetensors", lambda path: path.symlink_to(path.name)),
+        None,
+    ),
     "no file": ("clip", lambda folder: [path.unlink() for path in folder.iterdir()], None),
 }
 READ = {
@@ -255,6 +336,7 @@ def test_one_error_names_the_folder(changed):
         models.load(folder, device="cpu")
     assert caught.value.path.is_relative_to(folder)
     assert str(folder) in str(caught.value)
+    assert "`False`" not in str(caught.value)  # PyTorch's advice is to set weights_only so
     assert word in (None, caught.value.word)
 
 
@@ -262,6 +344,52 @@ def test_one_error_names_the_folder(changed):
 def test_what_changes_no_number_is_read_as_before(changed):
     folder, expected, _ = changed
     np.testing.assert_allclose(answer(folder), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("place", ["snapshots/" + "a" * 40, "checkpoint-500", "final"])
+def test_the_folder_below_that_holds_a_model_is_named(unchanged, tmp_path, place):
+    """The hub's own cache, what a training run saved, a folder in a folder."""
+    shutil.copytree(unchanged["clip"][0], tmp_path / "models--a--b" / place)
+    with pytest.raises(CheckpointError) as caught:
+        models.load(tmp_path / "models--a--b", device="cpu")
+    assert f" {place} " in str(caught.value)
+    np.testing.assert_array_equal(answer(tmp_path / "models--a--b" / place), unchanged["clip"][1])
+
+
+def test_weights_as_openclip_trains_them_are_read_under_the_name_in_the_error(tmp_path):
+    repositories._open_clip(tmp_path)
+    for name in set(os.listdir(tmp_path)) - {
+        "open_clip_config.json",
+        "open_clip_pytorch_model.bin",
+    }:
+        (tmp_path / name).unlink()
+    expected, path = answer(tmp_path), tmp_path / "open_clip_pytorch_model.bin"
+    state = {f"module.{name}": each for name, each in torch.load(path).items()}
+    path.unlink()
+    for epoch in (9, 10):
+        path = tmp_path / f"epoch_{epoch}.pt"
+        torch.save({"epoch": epoch, "state_dict": state, "optimizer": {}}, path)
+    with pytest.raises(CheckpointError) as caught:
+        models.load(tmp_path, device="cpu")
+    assert "epoch_10.pt" in str(caught.value)
+    path.rename(tmp_path / caught.value.word)
+    np.testing.assert_allclose(answer(tmp_path), expected, atol=1e-6)
+    settings("open_clip_config.json", model_cfg__text_cfg__vocab_size=33_000_000)(tmp_path)
+    with pytest.raises(CheckpointError) as caught:
+        models.load(tmp_path, device="cpu")
+    assert caught.value.path == tmp_path / "open_clip_config.json"
+
+
+def test_a_panic_at_a_text_is_a_line(unchanged, tmp_path, capsys):
+    """A pattern that no text ends; the library in Rust panics, which is no Exception."""
+    folder = shutil.copytree(unchanged["clip"][0], tmp_path / "mine")
+    split = {"type": "Split", "behavior": "Isolated", "invert": False}
+    endless = split | {"pattern": {"Regex": "photo" + "(.*)*" * 5 + "Q"}}
+    whole = json.loads((folder / "tokenizer.json").read_text())
+    steps = {"type": "Sequence", "pretokenizers": [endless, whole["pre_tokenizer"]]}
+    tokenizer(pre_tokenizer=steps)(folder)
+    assert command_line.main(["audit", str(folder), "--dry-run", "--device", "cpu"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_two_words_with_one_vector_are_refused(unchanged, tmp_path):
@@ -295,6 +423,16 @@ def test_what_is_the_callers_fault_or_the_cards_is_none_of_the_folder(unchanged,
         monkeypatch.setattr("biaslib.models.generative.read_network", raising(error))
         with pytest.raises(type(error)):
             models.load("smolvlm", checkpoint=folder, device="cpu")
+
+
+def test_a_file_that_may_not_be_opened_is_named(unchanged, monkeypatch):
+    path = unchanged["bert"][0] / "tokenizer.json"
+    refused = PermissionError(13, "Permission denied", str(path))
+    monkeypatch.setattr("biaslib.checkpoints.folders.require_no_pointer", raising(refused))
+    with pytest.raises(CheckpointError) as caught:
+        models.load(path.parent, device="cpu")
+    assert caught.value.path == path
+    assert "download" not in str(caught.value)
 
 
 def raising(error):

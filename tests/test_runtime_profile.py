@@ -7,6 +7,7 @@ import torch
 
 from biaslib import models, runtime
 from biaslib.errors import CheckpointError
+from biaslib.runtime import ChecksumError
 
 
 def test_models_follow_the_run_and_not_the_environment(monkeypatch):
@@ -53,6 +54,38 @@ def test_a_measure_is_checked_on_a_named_planted_world_in_either_run():
     assert models.load("bert", profile="planted", dose=0).revision
     assert models.load("oracle", dose=3).world.dose == 3
     assert runtime.start("paper").profile == "paper"
+
+
+@pytest.mark.parametrize("name", ["mps", "cuda:99", "xpu", "gpu"])
+def test_a_device_that_is_not_here_is_no_fault_of_the_model(name):
+    with pytest.raises(ValueError, match=name) as caught:
+        models.load("bert", device=name)
+    assert not isinstance(caught.value, CheckpointError)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("[1]", "7", '{"x": 7}', '{"x": {"revision": 1, "files": {}}}', "[" * 99999),
+        *('{"x": {"revision": "", "files": {"a": {}}}}', '{"x": {"revision": "", "files": [1]}}'),
+    ],
+)
+def test_a_lock_file_that_is_no_table_is_named(tmp_path, content):
+    (tmp_path / "lock.json").write_text(content)
+    with pytest.raises(ChecksumError) as caught:
+        runtime.Lock(tmp_path / "lock.json").revision("x")
+    assert caught.value.path == tmp_path / "lock.json"
+
+
+def test_a_lock_keeps_the_first_revision_that_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BIASLIB_LOCK", "")
+    lock, file = runtime.Lock(), {"a": {"sha256": "1", "bytes": 1}}
+    for revision in ("", "first", ""):
+        lock.verify("source", revision, file)
+    with pytest.raises(ChecksumError):
+        lock.verify("source", "second", file)
+    assert (lock.revision("source"), lock.path.name) == ("first", "biaslib-lock.json")
 
 
 def test_the_stamp_names_devices_and_precisions_of_the_models_that_were_loaded(monkeypatch):

@@ -26,7 +26,8 @@ from biaslib import runtime, stimuli
 from biaslib.checkpoints.files import LOCAL
 from biaslib.datasets import vlstereoset
 from biaslib.models import stored
-from biaslib.models.generative import PROMPTS, Generative, Row
+from biaslib.models.conversation import Answer, shared
+from biaslib.models.generative import PROMPTS, Generative
 from biaslib.models.reading import quiet
 from biaslib.models.tokens import require_fitting, token_limit
 from biaslib.studies import study2_masked
@@ -75,7 +76,7 @@ class LanguageModel(Generative):
         self.network, self.tokenizer = network.eval(), tokenizer
         self.name, self.device, self.prompts, self.start = NAME, "cpu", PROMPTS, start
         self.weights = revision
-        self.gap, self.limit = "", token_limit(tokenizer, network)
+        self.limit = token_limit(tokenizer, network)
 
     @property
     def revision(self) -> str:
@@ -90,17 +91,18 @@ class LanguageModel(Generative):
 
     def log_p(self, texts: Sequence[str]) -> np.ndarray:
         """Return log-probability and number of tokens of each text, (n, 2)."""
-        inputs = self._inputs(None, "")
-        scored = self._log_probs([self._row(inputs, text) for text in texts])
+        scored = self._log_probs(None, [self._answer("", text, None) for text in texts])
         return np.array([(each.sum(), len(each)) for each in scored])
 
     @torch.inference_mode()
-    def _log_probs(self, rows: list[Row]) -> list[np.ndarray]:
+    def _log_probs(self, picture: None, answers: list[Answer]) -> list[np.ndarray]:
         """Return log P of each token after those before it; texts of one length go together."""
-        texts = [torch.tensor([*row.prompt, *row.answer]) for row in rows]
+        if picture is not None:
+            raise ValueError(f"{self.name} sees no picture; pass images=None")
+        texts = [torch.tensor(answer.ids) for answer in answers]
         require_fitting(np.array([len(text) for text in texts]), self.limit, self.name)
-        scored: list[np.ndarray] = [np.empty(0)] * len(rows)
-        ordered = sorted(range(len(rows)), key=lambda at: len(texts[at]))
+        scored: list[np.ndarray] = [np.empty(0)] * len(texts)
+        ordered = sorted(range(len(texts)), key=lambda at: len(texts[at]))
         for _, group in itertools.groupby(ordered, key=lambda at: len(texts[at])):
             places = list(group)
             for some in (places[at : at + AT_ONCE] for at in range(0, len(places), AT_ONCE)):
@@ -108,14 +110,17 @@ class LanguageModel(Generative):
                 log_p = self.network(ids).logits[:, :-1].log_softmax(-1)
                 found = log_p.gather(-1, ids[:, 1:, None])[..., 0].double().numpy()
                 for at, each in zip(some, found, strict=True):
-                    scored[at] = each
+                    scored[at] = each[answers[at].start - 1 :]
         return scored
 
-    def _inputs(self, picture: None, prompt: str) -> dict[str, torch.Tensor]:
-        if picture is not None:
-            raise ValueError(f"{self.name} sees no picture; pass images=None")
-        start = torch.tensor([[self.tokenizer.convert_tokens_to_ids(self.start)]])
-        return {"input_ids": start, "attention_mask": torch.ones_like(start)}
+    def _answer(self, prompt: str, text: str, picture: None, place: int = 0) -> Answer:
+        """Return a text behind the token that begins it; no prompt stands before it."""
+        before, ids = (
+            self.tokenizer(each, add_special_tokens=False)["input_ids"]
+            for each in (text[:place].rstrip(), text)
+        )
+        start = self.tokenizer.convert_tokens_to_ids(self.start)
+        return Answer(prompt, text, (start, *ids), 1 + shared(before, ids), 1 + len(ids))
 
 
 def gguf_file() -> Path:

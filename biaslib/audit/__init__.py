@@ -7,23 +7,26 @@ stands beside what it would be if there were nothing to find.
 
 from pathlib import Path
 
-from biaslib import runtime
-from biaslib.audit import nulls
-from biaslib.audit._compare import compare, differences
-from biaslib.audit._cost import Cost, cost
-from biaslib.audit._folder import OwnFolder, read_folder
-from biaslib.audit._grounding import GroundingCheck, check_grounding
-from biaslib.audit._parts import LISTS, PARTS, AuditedModel, listed_captions, load, word_sides
-from biaslib.audit._report import files, report, require_writable, save
-from biaslib.audit._run import LEVEL, Audit, capabilities, chosen_data, run
-from biaslib.audit._tables import (
-    claim_counts,
-    figure,
-    grounding_table,
-    overview,
-    question_table,
-    summary,
-)
+from biaslib.errors import brought_by
+
+with brought_by("audit"):
+    from biaslib import runtime
+    from biaslib.audit import nulls
+    from biaslib.audit._compare import compare, differences
+    from biaslib.audit._cost import Cost, cost
+    from biaslib.audit._folder import OwnFolder, read_folder
+    from biaslib.audit._grounding import GroundingCheck, check_grounding
+    from biaslib.audit._parts import LISTS, PARTS, AuditedModel, listed_captions, load, word_sides
+    from biaslib.audit._report import files, report, require_writable, save
+    from biaslib.audit._run import LEVEL, Audit, capabilities, chosen_data, run
+    from biaslib.audit._tables import (
+        claim_counts,
+        figure,
+        grounding_table,
+        overview,
+        question_table,
+        summary,
+    )
 
 __all__ = [
     "LEVEL",

@@ -219,7 +219,8 @@ def _asking(entry: Entry) -> Iterator[None]:
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
         raise CheckpointError(
             f"the hub does not give {_repository(entry)} ({type(error).__name__}: {reason}). Check "
-            "its spelling, owner/name, the connection and HF_ENDPOINT; accept its terms on its "
+            "its spelling, owner/name (no such folder is here), the connection and HF_ENDPOINT; "
+            "accept its terms on its "
             "page if it has any, and set a token as HF_TOKEN; or place the files by hand: "
             f"{_steps(entry)}. {OFFLINE}"
         ) from error

@@ -3,14 +3,16 @@
 import fnmatch
 import functools
 import hashlib
+import itertools
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from biaslib.errors import refusal
-from biaslib.runtime import file_sha256
+from biaslib.runtime import file_sha256, first_few
 
 LOCAL = {"trust_remote_code": False, "local_files_only": True}
 """What every reading of a folder through transformers is told: run nothing, ask nobody."""
@@ -65,6 +67,9 @@ OPEN_CLIP_WEIGHTS = (
 )
 """Those of OpenCLIP, which it takes before the others."""
 
+UNREAD = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".h5", ".msgpack", ".gguf", ".onnx")
+"""Endings of files that may hold weights under a name, or in a form, that is not read."""
+
 AT_THE_TOP = re.compile(r"[^./\\\x00-\x1f:][^/\\\x00-\x1f:]*")
 """A file's name without folders, drives or control characters, that does not begin with a dot."""
 
@@ -97,13 +102,11 @@ def files_read(names: Iterable[str], open_clip: bool = False) -> list[str]:
     ['config.json', 'model.safetensors']
     """
     names = sorted(names)
-    read = matching(names, ("adapter_config.json", *SETTINGS)) + weights_among(names, open_clip)
-    if "modules.json" in names:
-        layers = [name for name in names if LAYER.fullmatch(name)]
-        safe = {name.rpartition("/")[0] for name in layers if name.endswith(".safetensors")}
-        twice = {f"{layer}/pytorch_model.bin" for layer in safe}
-        read += matching(names, OF_SENTENCES) + [name for name in layers if name not in twice]
-    return read
+    read = matching(names, ("adapter_config.json", *SETTINGS, *OF_SENTENCES))
+    layers = [name for name in names if LAYER.fullmatch(name)]
+    safe = {name.rpartition("/")[0] for name in layers if name.endswith(".safetensors")}
+    twice = {f"{layer}/pytorch_model.bin" for layer in safe}
+    return read + weights_among(names, open_clip) + [name for name in layers if name not in twice]
 
 
 def weights_among(names: Iterable[str], open_clip: bool = False) -> list[str]:
@@ -143,7 +146,8 @@ def read_json(path: Path, kind: type = dict, default: Any = None) -> Any:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise refusal(path, f"is not valid JSON ({error}); download it again") from None
+        fix = "download it again, the file itself and not its page"
+        raise refusal(path, f"is not valid JSON ({error}); {fix}") from None
     if not isinstance(settings, kind):
         needed = "list" if kind is list else "settings by name"
         raise refusal(path, f"holds {settings!r:.40}, and no {needed}; download it again")
@@ -181,16 +185,46 @@ def weight_files(folder: Path, open_clip: bool = False) -> list[Path]:
     ['model.safetensors']
     """
     names = _open_clip_order(folder) if open_clip else WEIGHTS
+    first = next((name for name in names if (folder / name).is_file()), "")
     if not open_clip:
         named = read_json(folder / "config.json", default={}).get("transformers_weights")
-        names = [str(named), *WEIGHTS] if named else WEIGHTS
-    first = next((name for name in names if (folder / name).is_file()), "")
+        first = str(named or first)
     if not first:
         return []
     listed = _listed(folder / first) if first.endswith(".index.json") else [first]
     for name in dict.fromkeys([first, *listed]):
         require_inside(folder, name)
     return [folder / name for name in listed]
+
+
+def require_weights(folder: Path, open_clip: bool = False) -> list[Path]:
+    """Return the files of weights that are read of a folder, or refuse one that has none.
+
+    Raises
+    ------
+    CheckpointError
+        As :func:`weight_files`; or if there are none, with the files and folders that may be meant.
+    """
+    if files := weight_files(folder, open_clip):
+        return files
+    known = OPEN_CLIP_WEIGHTS[2] if open_clip else f"{WEIGHTS[0]} or {WEIGHTS[2]}"
+    others = sorted(path.name for path in folder.glob("*") if path.suffix in UNREAD)
+    where = below(folder, *WEIGHTS, *OPEN_CLIP_WEIGHTS)
+    if others:
+        fix = f"rename it to {known} if PyTorch saved it, and take other files otherwise"
+        where = f"; of {first_few(others)}, none has that name: {fix}"
+    raise refusal(folder, f"holds no weights under a name that is read, {known}{where}", known)
+
+
+def below(folder: Path, *names: str) -> str:
+    """Return which folders below one hold a file of these names, as advice; nothing if none does.
+
+    They are the snapshots of a repository in the hub's own cache, or what a training run saved.
+    """
+    found = (folder.glob(f"{depth}/{name}") for name in names for depth in ("*", "*/*"))
+    places = {path.parent.relative_to(folder).as_posix() for path in itertools.chain(*found)}
+    inside = first_few(sorted(places, key=lambda place: (len(place), place)))
+    return f"; give {inside} below it, if that is meant" if places else ""
 
 
 def _open_clip_order(folder: Path) -> list[str]:
@@ -206,7 +240,7 @@ def _listed(index: Path) -> list[str]:
     """Return the files that an index of weights lists, in order."""
     of_weights = read_json(index).get("weight_map")
     names = of_weights.values() if isinstance(of_weights, dict) else []
-    if not names or not all(isinstance(name, str) and "\0" not in name for name in names):
+    if not names or not all(isinstance(name, str) for name in names):
         problem = f"lists no files of weights under weight_map of {index.name}; download it again"
         raise refusal(index.parent, problem)
     return sorted(set(names))
@@ -218,7 +252,10 @@ def require_inside(folder: Path, name: str) -> None:
     In the hub's own cache the files of a snapshot are links to the blobs of its repository, or of
     the whole cache; and so are files that huggingface_hub of before 2024 put into folders.
     """
-    root, path = folder.resolve(), (folder / name).resolve()
+    path = folder / name
+    if "\0" in name or not (os.path.isfile(path) or os.path.isdir(path)):  # none is a pipe
+        raise refusal(folder, f"lacks {name:.80}, which it names; download it again", name)
+    root, path = folder.resolve(), path.resolve()
     inside = path.is_relative_to(root) or "blobs" in path.parent.parts
     if ".." in Path(name).parts or Path(name).is_absolute() or not inside:
         raise refusal(
@@ -226,8 +263,6 @@ def require_inside(folder: Path, name: str) -> None:
             f"takes weights from {name!r}, which leads out of the folder to {path}: they could "
             "change unseen. Copy the file into the folder",
         )
-    if not (path.is_file() or path.is_dir()):  # a pipe would be waited for without end
-        raise refusal(folder, f"lacks {name}, which it names; download it again")
 
 
 def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()) -> str:
@@ -247,10 +282,9 @@ def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()
     CheckpointError
         As :func:`weight_files`; or if there are no weights.
     """
-    hashes = checksums(path, open_clip, [*beside, *_layers_of_sentences(path)])
-    if not hashes:
-        raise refusal(path, f"holds no weights under a name that is read: {', '.join(WEIGHTS)}")
-    return f"{path.name}, {hashes}"
+    if path.is_dir():
+        require_weights(path, open_clip)
+    return f"{path.name}, {checksums(path, open_clip, [*beside, *_layers_of_sentences(path)])}"
 
 
 def checksums(path: str | Path, open_clip: bool = False, beside: Iterable[Path] = ()) -> str:

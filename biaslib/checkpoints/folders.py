@@ -5,7 +5,9 @@ from pathlib import Path
 
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import (
+    OF_SENTENCES,
     TOKENIZERS,
+    below,
     files_of,
     files_read,
     read_json,
@@ -30,6 +32,9 @@ QUANTISED = ("quantization_config", "compression_config")
 
 QUANTISED_FILES = ("quantize_config.json", "quant_config.json")
 
+OLD_NETWORK = "0_Transformer"
+"""Where sentence encoders of 2020 keep their network."""
+
 LISTED = 5
 """Kinds of models that an error lists."""
 
@@ -45,8 +50,8 @@ def inspect(path: Path) -> None:
     Raises
     ------
     CheckpointError
-        If a file is a pointer of Git LFS, weights of an adapter lie beside those of the model, or
-        the weights are quantised.
+        If a file is a pointer of Git LFS or a link to nothing, weights of an adapter lie beside
+        those of the model, the weights are quantised, or a sentence encoder is not whole.
     """
     if path.is_file():
         beside = (path.with_name(name) for name in TOKENIZERS)
@@ -54,8 +59,12 @@ def inspect(path: Path) -> None:
             require_no_pointer(file)
         return
     names = files_of(path)
+    linked = [file.name for file in path.iterdir() if file.is_symlink() and not file.exists()]
+    for name in files_read(linked, open_clip=True):
+        raise refusal(path / name, "is a link to nothing: put the file itself there")
     for name in files_read(names, open_clip="open_clip_config.json" in names):
         require_no_pointer(path / name)
+    _require_whole_sentence_encoder(path)
     for name in names:
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in ADAPTERS):
             raise refusal(
@@ -69,6 +78,21 @@ def inspect(path: Path) -> None:
             f"holds quantised weights ({quantised}), and models are read in whole precision: take "
             "the weights from before, or wrap the model in a class of your own",
         )
+
+
+def _require_whole_sentence_encoder(folder: Path) -> None:
+    """Refuse parts of a sentence encoder without the list of them, or in the layout of 2020.
+
+    Its network alone would be read as another model: with the pooling of a plain one.
+    """
+    listed = (folder / "modules.json").is_file()
+    for pattern in (OLD_NETWORK,) if listed else (OLD_NETWORK, "[1-9]*_Pooling", *OF_SENTENCES):
+        for part in folder.glob(pattern):
+            raise refusal(
+                part,
+                "is of a sentence encoder of which modules.json is missing or the network lies in "
+                "a folder of its own: put modules.json there, and what SentenceTransformer saves",
+            )
 
 
 def _quantised(folder: Path, names: list[str]) -> str:
@@ -92,8 +116,9 @@ def read_config(folder: Path, name: str) -> dict:
     path = folder / "config.json"
     if not path.exists() and not path.is_symlink():
         names = first_few(sorted(path.name for path in folder.glob("*"))) or "nothing"
-        needed = f"it has no config.json, which is saved beside the weights. It holds {names}"
-        raise refusal(folder, f"is no checkpoint of {name}: {needed}")
+        needed = "it has no config.json (OpenCLIP: open_clip_config.json) beside weights"
+        where = below(folder, "config.json", "open_clip_config.json")
+        raise refusal(folder, f"is no checkpoint of {name}: {needed}{where}. It holds {names}")
     config = read_json(path)
     named = [config.get("model_type", ""), *classes_of(config)]
     if not all(isinstance(name, str) for name in named):

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from biaslib import runtime
 from biaslib.checkpoints import folders
 from biaslib.checkpoints.entries import ENTRIES, Entry
+from biaslib.checkpoints.files import require_weights
 from biaslib.checkpoints.names import place_of
-from biaslib.errors import CheckpointError, brought_by
+from biaslib.errors import CheckpointError, brought_by, shown
 from biaslib.runtime import unknown_name
 
 if TYPE_CHECKING:
@@ -266,6 +267,8 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
             folders.inspect(path)
             if path.is_dir():
                 folders.require_family(path, entry)
+                if entry.kinds:
+                    require_weights(path)
             require_readable(path, entry.family == "open_clip")
         if by_kind and entry.reads_many_kinds and path.is_dir():
             kind = folders.read_config(path, entry.name).get("model_type")
@@ -337,8 +340,9 @@ def _family_of(folder: Path, given: str | Path) -> str:
 
     if folder.is_file():
         raise CheckpointError(
-            f"{given} is a file, which does not tell its architecture. Load it as the family that "
-            "it is of, biaslib.models.load(name, checkpoint=...), and audit what it returns",
+            f"{given} is a file, which does not tell its architecture: give the folder that it is "
+            "in, or that an archive is unpacked to. Weights of the authors' alone are loaded by "
+            "the name of their family, biaslib.models.load(name, checkpoint=...)",
             path=folder,
         )
     if given in REGISTRY:
@@ -385,7 +389,7 @@ def _reader_of(folder: Path, given: str | Path) -> str:
 def _unknown_model(name: str) -> runtime.UnknownNameError:
     """Return the error for a name that is neither registered nor a folder nor of the hub."""
     error = unknown_name("model", name, [*REGISTRY, *_provided()])
-    hint = f"{error} There is no folder {name} here; a model of the hub is owner/name"
+    hint = f"{error} There is no folder {shown(name)} here; a model of the hub is owner/name"
     return runtime.UnknownNameError(hint)
 
 
@@ -463,9 +467,9 @@ def _from_hub(entry: Entry, name: str) -> Path:
 def _require_paper(name: str, profile: str | None) -> None:
     if runtime.profile(profile) != "paper":
         raise ValueError(
-            f"{name} comes from the model hub and the profile 'planted' never downloads. Begin the "
-            "run with runtime.start('paper'), or on the command line with --profile paper; or pass "
-            "a folder"
+            f"{name} is no folder here, and the profile 'planted' never asks the model hub: check "
+            "the path, or begin the run with runtime.start('paper'), on the command line "
+            "--profile paper"
         )
 
 

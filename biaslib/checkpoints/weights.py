@@ -3,13 +3,11 @@
 import contextlib
 import fnmatch
 import math
-import pickle
 import re
 import warnings
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,11 +28,16 @@ MOST_TOLD = 300
 PICKLED = (".bin", ".ckpt", ".pt", ".pth", ".th")
 """Endings of files that ``torch.save`` wrote."""
 
+ADVICE = re.compile(
+    r"(Weights only load failed\. )?In PyTorch 2\.6.*?(WeightsUnpickler error:|\Z)", re.DOTALL
+)
+"""What ``torch.load`` says of running the code in a file, which nobody should."""
+
 MUCH = 10**9
 """Bytes of weights from which on it is told that they are read."""
 
 FRACTIONS = ("F", "BF")
-"""How safetensors begins the names of types of fractions."""
+"""How safetensors and torch begin the names of types of fractions."""
 
 BESIDE = (
     "argparse.Namespace",
@@ -77,7 +80,7 @@ def require_readable(path: Path, open_clip: bool = False) -> None:
     for file in files:
         if file.suffix in PICKLED:
             require_safe_torch(file)
-        for name, kind in _header(file, "get_dtype").items():
+        for name, (_, kind) in _tensors_in(file).items():
             if name.endswith(("weight", "bias")) and not kind.startswith(FRACTIONS):
                 problem = f"holds {name} of the type {kind}, without a scale to read it by"
                 fix = "take the weights from before they were quantised"
@@ -88,14 +91,20 @@ def require_readable(path: Path, open_clip: bool = False) -> None:
         warnings.warn(told, RuntimeWarning, stacklevel=2)
 
 
-def _header(path: Path, method: str) -> dict[str, Any]:
-    """Return what a safetensors file says of each tensor; there is nothing in other files."""
+def _tensors_in(path: Path) -> dict[str, tuple[Iterable[int], str]]:
+    """Return the shape and the type of each tensor of a file; no memory is taken for them."""
     from safetensors import safe_open
 
+    if path.suffix in PICKLED:
+        found = unwrapped(_load_pickled(path, "meta"), str(path)).items()
+        return {
+            name: (each.shape, str(each.dtype)[len("torch.") :].upper()) for name, each in found
+        }
     if path.suffix != ".safetensors":
         return {}
     with reading(path), safe_open(path, "pt") as file:
-        return {name: getattr(file.get_slice(name), method)() for name in file.keys()}  # noqa: SIM118
+        found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        return {name: (each.get_shape(), each.get_dtype()) for name, each in found.items()}
 
 
 def numbers_in(paths: Iterable[Path]) -> int:
@@ -112,15 +121,29 @@ def numbers_in(paths: Iterable[Path]) -> int:
     >>> numbers_in(weight_files(checkpoint("bert", 3, 0)))
     87241
     """
-    numbers = 0
-    for path in paths:
-        shapes = _header(path, "get_shape").values()
-        if path.suffix in PICKLED:
-            with reading(path):
-                weights = unwrapped(_load_pickled(path, "meta"), str(path))
-            shapes = [tensor.shape for tensor in weights.values()]
-        numbers += sum(map(math.prod, shapes))
-    return numbers
+    return sum(math.prod(shape) for path in paths for shape, _ in _tensors_in(path).values())
+
+
+def require_numbers_for(build: Callable[[], torch.nn.Module], settings: Path, files: list) -> None:
+    """Refuse a network of far more numbers than its weights, before memory is taken for them.
+
+    A head that the files lack is smaller than what they hold. Weights of another shape are named
+    when they are read.
+
+    Raises
+    ------
+    CheckpointError
+        If the network that is built by its settings is more than twice what the files hold.
+    """
+    try:
+        with torch.device("meta"):
+            built = build()
+    except Exception:  # the reading that follows builds it too, and says what is wrong
+        return
+    needed, held = sum(each.numel() for each in built.parameters()), numbers_in(files)
+    if 0 < 2 * held < needed:
+        problem = f"asks for a network of {needed:,} numbers, and its weights are {held:,}"
+        raise refusal(settings, f"{problem}: download it again, or correct it")
 
 
 def require_safe_torch(path: Path) -> None:
@@ -159,11 +182,11 @@ def read_weights(path: str | Path) -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
     path = Path(path)
-    with reading(path):
-        if path.suffix == ".safetensors":
+    if path.suffix == ".safetensors":
+        with reading(path):
             return unwrapped(load_file(path), str(path))
-        require_safe_torch(path)
-        return unwrapped(_load_pickled(path), str(path))
+    require_safe_torch(path)
+    return unwrapped(_load_pickled(path), str(path))
 
 
 def unwrapped(weights: Mapping, source: str = "the mapping") -> dict[str, torch.Tensor]:
@@ -186,11 +209,12 @@ def unwrapped(weights: Mapping, source: str = "the mapping") -> dict[str, torch.
     >>> list(unwrapped({"state_dict": {"module.bias": torch.zeros(2)}, "epoch": 3}))
     ['bias']
     """
+    weights = weights if isinstance(weights, Mapping) else {}
     for wrapper in ("state_dict", "model", "model_state_dict"):
         weights = weights[wrapper] if isinstance(weights.get(wrapper), Mapping) else weights
     tensors = {key: value for key, value in weights.items() if isinstance(value, torch.Tensor)}
     if not tensors:
-        raise CheckpointError(f"{source} holds no tensors; is it the right file?")
+        raise CheckpointError(f"{source} holds no tensors by name; is it the right file?")
     return {key.removeprefix("module."): value for key, value in tensors.items()}
 
 
@@ -201,17 +225,25 @@ def _load_pickled(path: Path, device: str = "cpu") -> dict:
         try:
             with torch.serialization.safe_globals(allowed):
                 return torch.load(path, map_location=device, weights_only=True)
-        except pickle.UnpicklingError as error:
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # a damaged pickle fails in any way
             name = _refused(error)
-            if name in names or not _stand_ins(name):
+            if "DefaultCPUAllocator" in str(error):
                 raise
+            if name in names or not _stand_ins(name):
+                problem = (ADVICE.sub("", str(error)).strip().splitlines() or ["it ends early"])[0]
+                if name:
+                    problem = f"it names {name}. Pass a file that holds the weights alone"
+                what = "is damaged, or holds objects and not only weights, which are never run"
+                raise refusal(path, f"{what}: {problem:.{MOST_TOLD}}", name or None) from error
             names.add(name)
             allowed += _stand_ins(name)
 
 
 def _refused(error: Exception) -> str:
     """Return the name that ``weights_only`` refused to look up, or an empty string."""
-    named = re.search(r"GLOBAL (\S+) was not an allowed", str(error))
+    named = re.search(r"GLOBAL (\S+) (was not an allowed|whose module)", str(error))
     return named.group(1) if named else ""
 
 
@@ -236,21 +268,13 @@ def reading(path: str | Path) -> Iterator[None]:
     Raises
     ------
     CheckpointError
-        If it is damaged, or holds anything but tensors and plain values.
+        If it is damaged.
     """
     from safetensors import SafetensorError
 
     try:
         yield
-    except pickle.UnpicklingError as error:
-        problem = str(error).splitlines()[0]
-        if name := _refused(error):
-            problem = f"it names {name}. Pass a file that holds the weights alone"
-        what = "is damaged, or holds objects and not only weights, which are never run"
-        raise refusal(path, f"{what}: {problem}") from error
-    except (SafetensorError, EOFError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "PytorchStreamReader" not in str(error):
-            raise
+    except SafetensorError as error:
         raise refusal(path, f"is damaged ({error}); download it again") from error
 
 
@@ -290,6 +314,9 @@ def loading(
     except OfflineModeIsEnabled as error:
         problem = f"asks for files of another repository ({error}), unchecked and unrecorded"
         raise refusal(path, f"{problem}: put them into that folder, and name them there") from error
+    except PermissionError as error:
+        problem = "may not be opened: change its rights, or use a copy of your own"
+        raise refusal(error.filename or path, problem) from error
     except (*passing, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # A panic in Rust is no Exception.

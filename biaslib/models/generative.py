@@ -7,24 +7,25 @@ text after a prompt with a picture, and of that :class:`Generative` makes five s
 """
 
 import copy
+import hashlib
 import inspect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from PIL import Image
 from scipy.special import logsumexp
 
 from biaslib.capabilities import FILL, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import LOCAL, revision_of
 from biaslib.checkpoints.folders import read_config
-from biaslib.errors import CheckpointError
+from biaslib.errors import CheckpointError, InputError
+from biaslib.models.conversation import Answer, Conversation, shared
 from biaslib.models.masked_words import AMONG
 from biaslib.models.reading import quiet, read_network, require_tokenizer
 from biaslib.models.tokens import (
@@ -59,6 +60,7 @@ SCORES = {
 }
 """What a caption can be scored by, and what it is called."""
 
+OPTIONS, CAPTION = "{options}", "{caption}"
 LETTERS = "ABCDEFGH"
 MOST_OPTIONS = 4
 """Captions that a choice is asked among at most: of these there are 24 orders."""
@@ -69,23 +71,11 @@ GREY = 128
 TRIED_SIDE = 224
 """Width and height of the pictures of noise that a network is tried out with."""
 
+TRIED = ("a man and a woman", "a man and a child in the rain")
+"""Answers that a network is tried out with, and that begin alike."""
+
 CLOSE, CLOSE_IN_HALF = 1e-3, 0.1
 """How far log-probabilities may be apart that should be the same, in float32 and in half."""
-
-Inputs = Mapping[str, torch.Tensor]
-"""What a network takes of one prompt with its picture: ``input_ids`` (1, tokens), and so on."""
-
-
-class Row(NamedTuple):
-    """A prompt, and the numbers of the tokens that are to be scored after it."""
-
-    inputs: Inputs
-    answer: list[int]
-
-    @property
-    def prompt(self) -> list[int]:
-        """Numbers of the prompt's tokens."""
-        return self.inputs["input_ids"][0].tolist()
 
 
 @dataclass(frozen=True)
@@ -100,11 +90,21 @@ class Prompts:
         Before a choice; ``{options}`` stands for the captions, each behind its letter.
     judge
         Before yes or no; ``{caption}`` stands for the caption.
+
+    Raises
+    ------
+    InputError
+        If one lacks what stands for its captions: all captions would get one score.
     """
 
     describe: str = "Describe the picture in one sentence."
     choose: str = "Which caption fits the picture?\n{options}\nAnswer with the letter alone."
     judge: str = 'Does the caption "{caption}" fit the picture? Answer yes or no.'
+
+    def __post_init__(self) -> None:
+        for prompt, place in ((self.choose, OPTIONS), (self.judge, CAPTION)):
+            if place not in prompt:
+                raise InputError(f"the prompt {prompt!r} lacks {place}: write it in", word=place)
 
 
 PROMPTS = Prompts()
@@ -163,8 +163,8 @@ class Generative:
     ----------
     network
         Of ``AutoModelForImageTextToText``, a decoder.
-    processor
-        Its processor, with tokenizer and chat template.
+    processor, template
+        Its processor, with its tokenizer, and its chat template.
     name, revision
         What the stamp says of it; the revision names score and prompts as well, since stored
         answers depend on them.
@@ -190,6 +190,7 @@ class Generative:
         self,
         network,
         processor,
+        template: str,
         name: str,
         revision: str,
         device: str,
@@ -198,18 +199,21 @@ class Generative:
     ) -> None:
         _require_score(score)
         self.network = on_device(network, device, name)
+        self.conversation = Conversation(processor, template, name, prompts.describe)
         self.processor, self.tokenizer = processor, processor.tokenizer
         self.name, self.weights, self.device = name, revision, device
         self.prompts, self.score = prompts, score
         require_embedded(self.tokenizer, network)
         self.limit = token_limit(self.tokenizer, network)
-        self.gap = self._gap()
         self._try_out()
 
     @property
     def revision(self) -> str:
         """The weights, and what else answers depend on."""
-        return f"{self.weights}; {self.score}; {self.prompts}"
+        chat = hashlib.sha256(self.rendered(self.prompts.describe, "yes").encode()).hexdigest()
+        # transformers makes pictures smaller by Pillow or torchvision, whichever is installed.
+        pictures = type(self.processor.image_processor).__name__
+        return f"{self.weights}; {self.score}; {self.prompts}; chat {chat[:12]}; {pictures}"
 
     def scored_by(self, score: str, prompts: Prompts | None = None) -> "Generative":
         """Return the same model with another score, or other prompts.
@@ -258,8 +262,8 @@ class Generative:
         def ask(picture: np.ndarray, row: Sequence[str]) -> list[np.ndarray]:
             grey = np.full_like(picture, GREY)
             beside = {"": picture, "picture": None, "content": grey}[without]
-            inputs = self._inputs(beside, self.prompts.describe)
-            return self._log_probs([self._row(inputs, text) for text in row])
+            said = [self._answer(self.prompts.describe, text, beside) for text in row]
+            return self._log_probs(beside, said)
 
         scored = self._each(seen, texts, ask)
         total = np.array([[tokens.sum() for tokens in row] for row in scored])
@@ -290,10 +294,9 @@ class Generative:
             rows = []
             for order in orders:
                 lines = (f"{LETTERS[at]}. {row[which]}" for at, which in enumerate(order))
-                prompt = self.prompts.choose.format(options="\n".join(lines))
-                inputs = self._inputs(picture, prompt)
-                rows += [self._row(inputs, letter) for letter in LETTERS[:c]]
-            return _totals(self._log_probs(rows)).reshape(len(orders), c)
+                prompt = self.prompts.choose.replace(OPTIONS, "\n".join(lines))
+                rows += [self._answer(prompt, letter, picture) for letter in LETTERS[:c]]
+            return _totals(self._log_probs(picture, rows)).reshape(len(orders), c)
 
         letters = np.array(self._each(seen, texts, ask))
         letters -= logsumexp(letters, axis=2, keepdims=True)
@@ -315,9 +318,9 @@ class Generative:
         def ask(picture: np.ndarray, row: Sequence[str]) -> np.ndarray:
             rows = []
             for caption in row:
-                inputs = self._inputs(picture, self.prompts.judge.format(caption=caption))
-                rows += [self._row(inputs, answer) for answer in ("yes", "no")]
-            return _totals(self._log_probs(rows)).reshape(-1, 2)
+                prompt = self.prompts.judge.replace(CAPTION, caption)
+                rows += [self._answer(prompt, answer, picture) for answer in ("yes", "no")]
+            return _totals(self._log_probs(picture, rows)).reshape(-1, 2)
 
         return np.array([pairs[:, 0] - pairs[:, 1] for pairs in self._each(seen, texts, ask)])
 
@@ -388,20 +391,18 @@ class Generative:
         texts, candidates = listed(texts), listed(candidates)
         if not texts or not candidates:
             raise ValueError("there are no texts or no candidates: the set is empty")
-        begun = {text: len(around_mask(text)[0]) for text in texts}
+        texts = [text.strip() for text in texts]
+        places = {text: len(around_mask(text)[0]) for text in texts}
         seen = None if images is None else pictures(images)
         if seen is not None and len(seen) != len(texts):
             raise ValueError(f"{len(texts)} texts need as many images, and here are {len(seen)}")
 
         def ask(picture: np.ndarray | None, text: str) -> np.ndarray:
-            inputs = self._inputs(picture, self.prompts.describe)
-            rows, starts = [], []
-            for word in candidates:
-                row, start = self._row_from(inputs, text.replace(MASK, word), begun[text])
-                rows.append(row)
-                starts.append(start)
-            scored = self._log_probs(rows)
-            return np.array([tokens[at:].sum() for tokens, at in zip(scored, starts, strict=True)])
+            said = [text.replace(MASK, word) for word in candidates]
+            rows = [
+                self._answer(self.prompts.describe, each, picture, places[text]) for each in said
+            ]
+            return _totals(self._log_probs(picture, rows))
 
         log_p = np.array(self._each(seen, texts, ask))
         return log_p - logsumexp(log_p, axis=1, keepdims=True) if among == AMONG[1] else log_p
@@ -414,67 +415,66 @@ class Generative:
         pairs = progress(pairs, label, len(texts)) if len(texts) > 1 else pairs
         return [ask(picture, text) for picture, text in pairs]
 
-    @torch.inference_mode()
-    def _log_probs(self, rows: list[Row]) -> list[np.ndarray]:
+    def _log_probs(self, picture: np.ndarray | None, answers: list[Answer]) -> list[np.ndarray]:
         r"""Return :math:`\log P(w_t \mid w_{<t}, \text{prompt}, \text{picture})` of all tokens.
 
-        Rows have the same picture. Those that differ in their last token alone, such as answers of
-        one word, are read once.
+        Answers that differ in their last token alone, such as those of one word, are read once.
         """
-        counts = np.array([len(row.prompt) + len(row.answer) for row in rows])
-        require_fitting(counts, self.limit, self.name, counted="with prompt and picture")
         read: dict[tuple, torch.Tensor] = {}
         scored = []
-        for row in rows:
-            known = (*row.prompt, None, *row.answer[:-1])
-            if known not in read:
-                read[known] = self._after_prompt(row.inputs, row.answer[:-1])
-            chosen = torch.tensor(row.answer)[:, None].to(self.device, non_blocking=True)
-            scored.append(read[known].gather(-1, chosen)[:, 0])
+        for answer in answers:
+            if answer.read not in read:
+                read[answer.read] = self._read(picture, answer)
+            chosen = torch.tensor(answer.ids[answer.start : answer.end])[:, None]
+            chosen = chosen.to(self.device, non_blocking=True)
+            scored.append(read[answer.read].gather(-1, chosen)[:, 0])
         together = torch.cat(scored).double().cpu().numpy()  # one wait for all rows of a picture
-        return np.split(together, np.cumsum([len(row.answer) for row in rows])[:-1])
+        return np.split(together, np.cumsum([len(each) for each in scored])[:-1])
 
-    def _after_prompt(self, inputs: Inputs, answer: list[int]) -> torch.Tensor:
-        """Return log-probabilities of what follows a prompt and each token of an answer."""
+    @torch.inference_mode()
+    def _read(self, picture: np.ndarray | None, answer: Answer) -> torch.Tensor:
+        """Return log-probabilities of what follows what stands before each token of an answer."""
+        inputs, start = self.conversation.inputs(answer, picture)
+        count = inputs["input_ids"].shape[1]
+        require_fitting(
+            np.array([count]), self.limit, self.name, [answer.text], "with prompt and picture"
+        )
         for module in self.network.modules():
             if hasattr(module, "rope_deltas"):  # how Qwen counted the places of the last picture
                 module.rope_deltas = None
-        batch = dict(inputs)
-        for name, tensor in inputs.items():
-            if tensor.shape == inputs["input_ids"].shape and not tensor.is_floating_point():
-                last = {"input_ids": answer, "attention_mask": [1] * len(answer)}
-                more = torch.tensor([last.get(name, [0] * len(answer))], dtype=tensor.dtype)
-                batch[name] = torch.cat([tensor, more], dim=1)
-        kind, n = next(self.network.parameters()).dtype, len(answer) + 1
+        kind, n = next(self.network.parameters()).dtype, count - start + 1
         batch = {
             name: tensor.to(
                 self.device, kind if tensor.is_floating_point() else None, non_blocking=True
             )
-            for name, tensor in batch.items()
+            for name, tensor in inputs.items()
         }
         if "logits_to_keep" in inspect.signature(self.network.forward).parameters:
             batch["logits_to_keep"] = n
         with autocast(self.device):
             logits = self.network(**batch, use_cache=False).logits
-        return logits[0, -n:].float().log_softmax(-1)
+        return logits[0, -n:][: answer.end - answer.start].float().log_softmax(-1)
 
     def _try_out(self) -> None:
-        """Refuse a network that reads answers before it is asked for them, or ignores pictures."""
-        special = {*self.tokenizer.all_special_ids, *self.tokenizer.get_added_vocab().values()}
-        middle = len(self.tokenizer) // 2
-        numbers = [*range(middle, len(self.tokenizer)), *range(middle)]
-        a, b, c = [number for number in numbers if number not in special][:3]
+        """Refuse a network that reads ahead, answers at random, or ignores pictures."""
         side = (TRIED_SIDE, TRIED_SIDE, 3)
-        noise = np.random.default_rng(0).integers(0, 256, (2, *side), dtype=np.uint8)
-        one, other = (self._inputs(picture, self.prompts.describe) for picture in noise)
-        first, changed = self._log_probs([Row(one, [a, b, c, a]), Row(one, [a, b, b, b])])
+        one, other = np.random.default_rng(0).integers(0, 256, (2, *side), dtype=np.uint8)
+        said = [self.conversation.answer(self.prompts.describe, text) for text in TRIED]
+        first, changed = self._log_probs(one, said)
         exact = next(self.network.parameters()).dtype == torch.float32
-        if np.abs(first - changed)[:2].max() > (CLOSE if exact else CLOSE_IN_HALF):
+        near = CLOSE if exact else CLOSE_IN_HALF
+        if np.abs(first - self._log_probs(one, said[:1])[0]).max() > near:
+            raise CheckpointError(
+                f"{self.name} answers one question differently each time: switch off what it draws "
+                "at random (dropout, sampling)"
+            )
+        n = shared(*(each.ids[each.start : each.end] for each in said))
+        if np.abs(first[:n] - changed[:n]).max(initial=0) > near:
             raise CheckpointError(
                 f"{self.name} reads what comes after a word before it scores the word, so that it "
                 "gives no likelihood of a text"
             )
-        if np.abs(first - self._log_probs([Row(other, [a, b, c, a])])[0]).max() < 1e-6:
+        if np.abs(first - self._log_probs(other, said[:1])[0]).max() < 1e-6:
             raise CheckpointError(
                 f"{self.name} says the same whatever the picture: its files do not tell how "
                 "pictures reach the text (a token for pictures, their number), or its weights "
@@ -485,69 +485,15 @@ class Generative:
 
     def rendered(self, prompt: str, answer: str = "") -> str:
         """Return a prompt beside a picture in the model's chat template, or also its answer."""
-        conversation = _conversation(prompt, True)
-        if answer:
-            content = [{"type": "text", "text": answer}]
-            conversation.append({"role": "assistant", "content": content})
-        return self.processor.apply_chat_template(
-            conversation, add_generation_prompt=not answer, tokenize=False
-        )
+        return self.conversation.rendered(prompt, answer)
 
-    def _gap(self) -> str:
-        """Return what the chat template puts between a prompt and its answer: a blank, or nothing.
-
-        Raises
-        ------
-        CheckpointError
-            If it puts an answer elsewhere, such as behind a thought, or loses the prompt.
-        """
-        question, answer = self.prompts.describe, "yes"
-        prompt, both = self.rendered(question), self.rendered(question, answer)
-        gap, _, _ = both.removeprefix(prompt).partition(answer)
-        if question in prompt and both.startswith(f"{prompt}{gap}{answer}") and not gap.strip():
-            return gap
-        raise CheckpointError(
-            f"the chat template of {self.name} does not put an answer behind its prompt: of "
-            f"{question!r} it makes {prompt!r}, and with the answer {answer!r} {both!r}"
-        )
-
-    def _inputs(self, picture: np.ndarray | None, prompt: str) -> Inputs:
-        """Return what the network takes of a prompt with a picture, or without one."""
-        conversation = _conversation(prompt, picture is not None)
-        if picture is not None:
-            conversation[0]["content"][0]["image"] = Image.fromarray(picture)
-        return self.processor.apply_chat_template(
-            conversation,
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            return_tensors="pt",
-        )
-
-    def _row(self, inputs: Inputs, text: str) -> Row:
-        return self._row_from(inputs, text, 0)[0]
-
-    def _row_from(self, inputs: Inputs, text: str, place: int) -> tuple[Row, int]:
-        """Return a text behind a prompt, and the number of the token that a character is in."""
+    def _answer(self, prompt: str, text: str, picture: Any, place: int = 0) -> Answer:
+        """Return the tokens of an answer, or of what follows a place in it."""
         if not text.strip():
             raise ValueError("a caption is empty, and has no likelihood")
         if self.tokenizer.unk_token_id is not None:
             require_known_words(self.tokenizer, [text], self.name)
-        encoded = self.tokenizer(
-            self.gap + text,
-            add_special_tokens=False,
-            split_special_tokens=True,
-            return_offsets_mapping=True,
-        )
-        ends = (end for _, end in encoded["offset_mapping"])
-        start = next(at for at, end in enumerate(ends) if end > place + len(self.gap))
-        return Row(inputs, encoded["input_ids"]), start
-
-
-def _conversation(prompt: str, picture: bool) -> list[dict[str, Any]]:
-    """Return a prompt as chat templates take it."""
-    content = [{"type": "image"}] * picture + [{"type": "text", "text": prompt}]
-    return [{"role": "user", "content": content}]
+        return self.conversation.answer(prompt, text, picture is not None, place)
 
 
 def _totals(log_probs: list[np.ndarray]) -> np.ndarray:
@@ -612,11 +558,14 @@ def load(
     require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
-    if not getattr(processor, "chat_template", None):
+    template = processor.chat_template or processor.tokenizer.chat_template
+    if isinstance(template, dict):
+        template = template.get("default")
+    if not template:
         raise CheckpointError(
-            f"{folder} has no chat template, which says how a model is asked: take a model that "
-            "was tuned for conversations",
+            f"{folder} has no chat template, or none called default, which says how a model is "
+            "asked: take a model that was tuned for conversations",
             path=folder,
         )
     revision, prompts = revision_of(folder), prompts or PROMPTS
-    return Generative(network, processor, entry.name, revision, device, prompts, score)
+    return Generative(network, processor, template, entry.name, revision, device, prompts, score)

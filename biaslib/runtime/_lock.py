@@ -45,7 +45,7 @@ class Lock:
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.path = Path(path or os.environ.get("BIASLIB_LOCK", LOCK_NAME))
+        self.path = Path(path or os.environ.get("BIASLIB_LOCK") or LOCK_NAME)
 
     def entries(self) -> dict[str, dict]:
         """Return what is recorded: source -> revision, date and files.
@@ -58,8 +58,13 @@ class Lock:
         if not self.path.exists():
             return {}
         try:
-            return dict(json.loads(self.path.read_text(encoding="utf-8")))
-        except ValueError as error:
+            recorded = json.loads(self.path.read_text(encoding="utf-8"))
+            for name, entry in recorded.items():
+                hashes = [file["sha256"] for file in entry["files"].values()]
+                if not all(isinstance(text, str) for text in (entry["revision"], *hashes)):
+                    raise TypeError(f"the entry {name!r} holds {entry!r:.80}")
+            return recorded
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise ChecksumError(
                 f"{self.path} is not a lock file of biaslib ({error}): restore it, or delete it to "
                 "record anew what is used",
@@ -117,12 +122,13 @@ class Lock:
                     path=self.path,
                     word=name,
                 )
-        return not files.keys() <= known.keys()
+        return not files.keys() <= known.keys() or self.revision(source) == "" != revision
 
     def _write(self, source: str, revision: str, files: Mapping[str, dict]) -> None:
         entries = self.entries()
         today = f"{datetime.date.today()}"
         entry = entries.setdefault(source, {"revision": revision, "date": today, "files": {}})
+        entry["revision"] = entry["revision"] or revision
         entry["files"].update(files)
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         text = json.dumps(dict(sorted(entries.items())), indent=1) + "\n"

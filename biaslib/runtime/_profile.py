@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, TypeVar
 
+from biaslib.errors import brought_by
 from biaslib.runtime._errors import unknown_name
 
 PROFILES = ("planted", "paper")
@@ -144,19 +145,21 @@ def device(name: str | None = None) -> str:
     ValueError
         If there is no device of that name, or it is a GPU and this machine has none for PyTorch.
     """
-    torch = importlib.import_module("torch")
+    with brought_by("models"):
+        torch = importlib.import_module("torch")
     if name is None:
         other = "mps" if torch.backends.mps.is_available() else "cpu"
         return "cuda" if torch.cuda.is_available() else other
     try:
-        kind, number = torch.device(name).type, torch.device(name).index or 0
+        torch.device(name)
     except RuntimeError as error:
         raise ValueError(
             f"the device {name!r} is none that PyTorch knows, such as cpu, cuda, cuda:1 or mps"
         ) from error
-    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if number >= (n_gpus if kind == "cuda" else 1):
-        raise ValueError(f"PyTorch finds no device {name!r} here: take cpu")
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:  # the latter of a PyTorch without CUDA
+        raise ValueError(f"PyTorch finds no device {name!r} here: take cpu") from error
     return name
 
 

@@ -29,6 +29,12 @@ QWEN = (
     "{% else %}{{ c['text'] }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+LLAMA = (
+    "<s>{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>\n\n"
+    "{% for c in m['content'] %}{% if c['type'] == 'image' %}<|image|>{% else %}"
+    "{{ c['text'] }}{% endif %}{% endfor %}<|eot_id|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
+)
 IDEFICS = (
     "<|im_start|>{% for m in messages %}{{ 'User:' if m['role'] == 'user' else 'Assistant: ' }}"
     "{% for c in m['content'] %}{% if c['type'] == 'image' %}<image>{% else %}"
@@ -68,9 +74,11 @@ def _save(folder: Path, network, processor) -> Path:
     return folder
 
 
-def llava(folder: Path, image: str = "<image>", known: bool = True) -> Path:
+def llava(
+    folder: Path, control: tuple[str, ...] = (), image: str = "<image>", known: bool = True
+) -> Path:
     """Write a LLaVA 1.5; its tokenizer may lack the token that stands for pictures."""
-    words = tokenizer(*[image] * known)
+    words = tokenizer(*[image] * known, *control)
     vision = transformers.CLIPVisionConfig(**SIZES, image_size=SIDE, patch_size=PATCH)
     config = transformers.LlavaConfig(
         vision_config=vision,
@@ -176,7 +184,34 @@ def gemma(folder: Path) -> Path:
     return _save(folder, network, processor)
 
 
-BUILDERS: dict[str, Callable[[Path], Path]] = {
+def mllama(folder: Path) -> Path:
+    """Write a Llama 3.2 Vision, whose text looks at pictures through a mask with a row a token."""
+    torch.manual_seed(0)
+    ends = ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>")
+    words = tokenizer(*ends, image_token="<|image|>")
+    tiles = [[high, wide] for high in range(1, 5) for wide in range(1, 5) if high * wide <= 4]
+    config = transformers.MllamaConfig(
+        vision_config={
+            **{"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2},
+            **{"num_global_layers": 1, "attention_heads": 4, "num_attention_heads": 4},
+            **{"image_size": SIDE, "patch_size": PATCH, "vision_output_dim": 96},
+            **{"intermediate_layers_indices": [0, 1], "supported_aspect_ratios": tiles},
+        },
+        text_config=TEXT
+        | {"vocab_size": len(words), "num_hidden_layers": 3, "cross_attention_layers": [1]}
+        | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+        image_token_index=words.image_token_id,
+    )
+    network = transformers.MllamaForConditionalGeneration(config)
+    for name, parameter in network.named_parameters():
+        if "gate" in name:
+            torch.nn.init.ones_(parameter)
+    size = {"height": SIDE, "width": SIDE}
+    pictures = transformers.MllamaImageProcessor(size=size, max_image_tiles=4)
+    return _save(folder, network, transformers.MllamaProcessor(pictures, words, LLAMA))
+
+
+BUILDERS: dict[str, Callable[..., Path]] = {
     "llava": llava,
     "qwen2_5_vl": qwen,
     "idefics3": idefics,
@@ -184,7 +219,7 @@ BUILDERS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def build(name: str, folder: Path) -> Path:
+def build(name: str, folder: Path, *given: object) -> Path:
     """Write the repository of a kind of model into a folder, and return it."""
     torch.manual_seed(0)
-    return BUILDERS[name](folder)
+    return BUILDERS[name](folder, *given)
