@@ -18,7 +18,7 @@ from support import generative_models, repositories
 from biaslib import __main__ as command_line
 from biaslib import models
 from biaslib.checkpoints import weights as reading_weights
-from biaslib.errors import CheckpointError
+from biaslib.errors import CheckpointError, InputError
 from plantedworld.models.checkpoints import checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -76,6 +76,10 @@ def replaced(file, make):
 
 def tokenizer(**changes):
     return settings("tokenizer.json", **changes)
+
+
+def replacing(pattern):
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": ""}
 
 
 def weights(make, name="visual_projection.weight"):
@@ -268,6 +272,16 @@ REFUSED = {
         tokenizer(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
         None,
     ),
+    "a panic at a study's caption": (
+        "clip",
+        tokenizer(normalizer=replacing("(?:(?:p|p)+)+\\d photo|photo(.*)*(.*)*(.*)*(.*)*(.*)*Q")),
+        None,
+    ),
+    "an end of before 2023 that is not the highest token": (
+        "clip",
+        lambda folder: (ending(3)(folder), BEFORE_2023(folder)),
+        None,
+    ),
     "a shape that overflows": (
         "clip",
         written("model.safetensors", struct.pack("<Q", len(HEADER)) + HEADER),
@@ -378,13 +392,13 @@ def test_a_panic_at_a_text_is_a_line(unchanged, tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_highest_token_of_before_2023_that_ends_no_text_is_told(unchanged, tmp_path):
-    """transformers reads such texts off at whichever token has the highest number, and so do we."""
+def test_two_words_with_one_vector_are_refused(unchanged, tmp_path):
     folder = shutil.copytree(unchanged["clip"][0], tmp_path / "mine")
-    ending(3)(folder)
-    BEFORE_2023(folder)
-    with pytest.warns(UserWarning, match="does not end texts with token"):
-        models.load(folder, device="cpu")
+    tokenizer(normalizer=replacing("wo(?=man)"))(folder)
+    model = models.load(folder, device="cpu")
+    with pytest.raises(InputError) as caught:
+        model.encode_text(["a man", "a man.", "a woman"])
+    assert (caught.value.row, caught.value.word) == (2, "a woman")
 
 
 @pytest.mark.parametrize("name", ["a\nTraceback: b", "a\x1b[2Jb", "a\rb", "a\u202eb"])
@@ -431,5 +445,5 @@ def raising(error):
 def test_gigabytes_are_told_before_they_are_read(unchanged, monkeypatch):
     monkeypatch.setattr(reading_weights, "MUCH", 1000)
     monkeypatch.setattr("biaslib.models.text.read_network", raising(MemoryError()))
-    with pytest.warns(UserWarning, match="GB"), pytest.raises(CheckpointError):
+    with pytest.warns(RuntimeWarning, match="GB"), pytest.raises(CheckpointError):
         models.load("roberta", checkpoint=unchanged["bert"][0], device="cpu")

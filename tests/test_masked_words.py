@@ -157,6 +157,27 @@ def test_masked_words_have_the_tokens_that_stand_in_the_text(family):
     np.testing.assert_allclose(spaced, expected, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.* at random .*:UserWarning")
+def test_dropout_of_a_tokenizer_is_switched_off_and_noted(family, tmp_path):
+    model, network, words = family
+    network.save_pretrained(tmp_path)
+    words.save_pretrained(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    settings = json.loads(path.read_text())
+    if settings["model"]["type"] != "BPE":
+        pytest.skip("merges nothing")
+    settings["model"]["dropout"] = 0.5
+    path.write_text(json.dumps(settings))
+    path = tmp_path / "tokenizer_config.json"  # of a class that reads tokenizer.json as it is
+    path.write_text(path.read_text().replace("RobertaTokenizer", "PreTrainedTokenizerFast"))
+    dropping, texts = models.load(tmp_path, device="cpu"), list(TEXTS.values())
+    for _ in range(3):
+        found = dropping.mask_log_prob(texts, CANDIDATES)
+        np.testing.assert_allclose(found, model.mask_log_prob(texts, CANDIDATES), atol=1e-5)
+    assert ["dropout" in note for note in dropping.notes] == [True]
+    assert model.notes == ()
+
+
 @pytest.mark.parametrize(
     ("made", "glued", "token"),
     [

@@ -8,7 +8,6 @@ from support import small_models
 
 from biaslib import models
 from biaslib.models.masked_words import candidate_log_prob
-from biaslib.models.tokens import token_limit
 
 TOKENIZER = small_models.tokenizer()
 TEXTS = ["the man is a [MASK].", "the [MASK] is here", "the old old tall [MASK] is here.", "[MASK]"]
@@ -96,18 +95,6 @@ def test_masks_count_towards_the_limit(bert):
         ValueError, match=r"text 1 has 14 tokens with the masks of the longest .* bert takes 12"
     ):
         bert.mask_log_prob(["the [MASK]", text], CANDIDATES)
-
-
-def test_the_limit_is_that_of_the_tokenizer_or_of_the_positions():
-    class Tokenizer:
-        model_max_length = int(1e30)
-
-    assert token_limit(Tokenizer, transformers.BertConfig(max_position_embeddings=40)) == 40
-    roberta = transformers.RobertaConfig(max_position_embeddings=514, pad_token_id=1)
-    assert token_limit(Tokenizer, roberta) == 512
-    assert token_limit(Tokenizer, transformers.CLIPConfig()) == 77
-    Tokenizer.model_max_length = 30
-    assert token_limit(Tokenizer, roberta) == 30
 
 
 def test_passes_that_are_asked_for_different_numbers_of_words_are_finite(monkeypatch):

@@ -76,7 +76,7 @@ class LanguageModel(Generative):
         self.network, self.tokenizer = network.eval(), tokenizer
         self.name, self.device, self.prompts, self.start = NAME, "cpu", PROMPTS, start
         self.weights = revision
-        self.limit = token_limit(tokenizer, network.config)
+        self.limit = token_limit(tokenizer, network)
 
     @property
     def revision(self) -> str:

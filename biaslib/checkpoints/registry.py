@@ -6,8 +6,10 @@ import functools
 import importlib.util
 import inspect
 import itertools
+import threading
 import warnings
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -135,9 +137,9 @@ def load(
     -------
     object
         With ``capabilities`` as the registry lists them or, of another checkpoint, as its heads
-        allow; its class is in the module of ``biaslib.models`` that the registry calls its family.
-        A model from a folder or a repository is called by its ``model_type`` where its family reads
-        many kinds.
+        allow; ``notes``, a tuple of what was warned of or switched off at loading. Its class is in
+        the module of ``biaslib.models`` that the registry calls its family. A model from a folder
+        or a repository is called by its ``model_type`` where its family reads many kinds.
 
     Raises
     ------
@@ -172,12 +174,40 @@ def load(
     >>> load("oracle", dose=1, seed=0).mask_log_prob(["the person is a [MASK]."], ["nurse"]).shape
     (1, 1)
     """
-    by_files = checkpoint is None and not _provided_options() & options.keys()
-    if by_files:
-        name, checkpoint = identify(name, profile)
-    return _load(
-        str(name), checkpoint, profile, device, by_files and checkpoint is not None, options
-    )
+    with _noted() as notes:
+        by_files = checkpoint is None and not _provided_options() & options.keys()
+        if by_files:
+            name, checkpoint = identify(name, profile)
+        by_kind = by_files and checkpoint is not None
+        model = _load(str(name), checkpoint, profile, device, by_kind, options)
+    model.notes = tuple(dict.fromkeys(notes))
+    return model
+
+
+_one_at_a_time = threading.RLock()
+
+
+@contextlib.contextmanager
+def _noted() -> Iterator[list[str]]:
+    """Collect the warnings of a block, also those that were given before, and pass them on.
+
+    Models are loaded one at a time: warnings, and what libraries are told meanwhile, are of the
+    whole program.
+    """
+    notes: list[str] = []
+    before, show = warnings.filters, warnings.showwarning
+
+    def note(message: Warning, category: type[Warning], *place: Any, **_: Any) -> None:
+        if issubclass(category, UserWarning):
+            notes.append(str(message))
+        with warnings.catch_warnings():
+            warnings.filters, warnings.showwarning = before, show
+            warnings.warn_explicit(message, category, *place[:2])
+
+    with _one_at_a_time, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = note
+        yield notes
 
 
 def _load(
@@ -244,6 +274,8 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
             kind = folders.read_config(path, entry.name).get("model_type")
             entry = dataclasses.replace(entry, name=kind or entry.name)
         model = module_of(entry).load(entry, path, device, **options)
+        trial = importlib.import_module("biaslib.models.trial")
+        trial.tried_out(model, path or entry.name)
     if lacking := [name for name in entry.capabilities if name not in model.capabilities]:
         warnings.warn(
             f"{model.name} ({model.revision}) cannot {' or '.join(lacking)}: these weights have no "

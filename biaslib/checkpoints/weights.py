@@ -73,7 +73,7 @@ def require_readable(path: Path, open_clip: bool = False) -> None:
 
     Warns
     -----
-    UserWarning
+    RuntimeWarning
         Of the memory that the weights will take, if it is more than :data:`MUCH`.
     """
     files = [path] if path.is_file() else weight_files(path, open_clip)
@@ -86,7 +86,9 @@ def require_readable(path: Path, open_clip: bool = False) -> None:
                 fix = "take the weights from before they were quantised"
                 raise refusal(file, f"{problem}: {fix}", name)
     if (size := sum(file.stat().st_size for file in files)) > MUCH:
-        warnings.warn(f"{path}: {size / 1e9:.1f} GB of weights are read into memory", stacklevel=2)
+        # Of this machine and not of the model: no note of a report.
+        told = f"{path}: {size / 1e9:.1f} GB of weights are read into memory"
+        warnings.warn(told, RuntimeWarning, stacklevel=2)
 
 
 def _tensors_in(path: Path) -> dict[str, tuple[Iterable[int], str]]:
@@ -443,27 +445,6 @@ def require_finite(
         if name not in missing and not torch.isfinite(weights.detach()).all():
             problem = f"has weights {name} that are no finite numbers: it is damaged, or training"
             raise refusal(folder, f"{problem} diverged; download it again", name)
-
-
-def require_told_apart(vectors: np.ndarray, folder: str | Path, settings: str) -> None:
-    """Refuse a model that gives what is no number, or the same for all that it is tried out with.
-
-    Parameters
-    ----------
-    vectors
-        One a text or picture, (n, d); the texts or pictures differ.
-    folder, settings
-        Where it came from, and the name of a file there that may be at fault.
-
-    Raises
-    ------
-    CheckpointError
-        If it does.
-    """
-    if np.isfinite(vectors).all() and (vectors != vectors[0]).any():
-        return
-    problem = "gives what is no number, or the same for whatever it reads: its weights or its"
-    raise refusal(folder, f"{problem} {settings} are damaged; download them again")
 
 
 def _others(keys: Iterable[str], allowed: Iterable[str]) -> list[str]:

@@ -113,6 +113,16 @@ class Albef(PixelModel):
         plain = None if words is None else [plain_caption(word) for word in words]
         return super().embed(texts, images, level, plain, **options)
 
+    def mask_log_prob(
+        self, texts: Sequence[str], candidates: Sequence[str], *images: Any, **options: Any
+    ) -> np.ndarray:
+        """Return log P(word | rest of the text, image), (n, k); words are made plain as texts.
+
+        See :meth:`biaslib.models.fusion.FusionModel.mask_log_prob`.
+        """
+        plain = [plain_caption(word) for word in listed(candidates)]
+        return super().mask_log_prob(texts, plain, *images, **options)
+
     def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the states of pictures and their patches."""
         return {"image": self.network.encode_image(visual["pixel_values"])}

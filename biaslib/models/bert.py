@@ -25,7 +25,6 @@ from biaslib.runtime.batches import (
     autocast,
     gather_log_probabilities,
     on_device,
-    rows_that_fit,
 )
 
 __all__ = ["Bert", "load"]
@@ -137,7 +136,7 @@ class Bert(TextEncoder):
             among=among,
             limit=self.limit,
             name=self.name,
-            batch_size=batch_size or rows_that_fit(self.device, 256),
+            batch_size=self._rows(batch_size),
         )
 
     def _require_tokens(self, texts: list[str]) -> None:
@@ -159,5 +158,4 @@ def load(entry: Entry, folder: Path, device: str) -> Bert:
     reader = transformers.AutoModelForMaskedLM
     model, missing = read_network(reader, folder, entry.name, WORDS, HEADS)
     tokenizer, revision, *pooled = read_pooled(folder, entry)
-    bert = Bert(model, tokenizer, entry.name, revision, device, not missing, *pooled)
-    return bert.tried_out(folder)
+    return Bert(model, tokenizer, entry.name, revision, device, not missing, *pooled)

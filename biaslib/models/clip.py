@@ -7,13 +7,15 @@ What differs between them, and is seen to here:
 - ALIGN divides cosines by a temperature where the others multiply by exp(logit scale).
 - SigLIP 2 was trained on texts in lower case, and its repositories may name Gemma's tokenizer,
   which keeps capitals.
+- OpenAI's code mends texts before CLIP's tokenizer reads them, typographic quotation marks among
+  them (ftfy); the tokenizer of transformers does not.
 - SigLIP 2 in its variants of flexible resolution takes patches with a mask and the shape of the
   picture instead of pixels.
 - transformers 5 returns an output object where earlier ones return the projected vectors, and for
   ALIGN projects all tokens, of which the first stands for the text.
 """
 
-import warnings
+import html
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,8 @@ import transformers
 
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import revision_of
-from biaslib.errors import CheckpointError
-from biaslib.models.dual import ContrastiveEncoder, tried_out
+from biaslib.errors import CheckpointError, brought_by
+from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.reading import lowered, read_network, read_tokenizer
 from biaslib.models.tokens import (
     TRIED,
@@ -47,6 +49,9 @@ READ_AT_THE_END = ("clip_text_model", "clipseg_text_model", "metaclip_2_text_mod
 BEGINS_GEMMA = "<bos>"
 """The first token of Gemma's tokenizer, which keeps capitals."""
 
+BEGINS_OPENAI = "<|startoftext|>"
+"""The first token of OpenAI's tokenizer, before which their code mends texts."""
+
 
 def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     """Load a dual encoder from a folder through transformers; no remote code is run.
@@ -66,15 +71,13 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     _require_ends(tokenizer, model.config, folder)
     if model.config.model_type in PADDING_IS_READ and tokenizer.bos_token == BEGINS_GEMMA:
         lowered(tokenizer)
-    encoder = encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
-    return tried_out(encoder, folder)
+    return encoder_of(model, tokenizer, processor, entry.name, revision_of(folder), device)
 
 
 def _require_ends(tokenizer, config, folder: Path) -> None:
     """Refuse a tokenizer that does not end texts with the token at which CLIP reads them off.
 
-    CLIP's configurations of before 2023 give 2 for it, and mean the token of the highest number,
-    which any text has: of those a warning tells.
+    CLIP's configurations of before 2023 give 2 for it, and mean the token of the highest number.
     """
     text = getattr(config, "text_config", None)
     if getattr(text, "model_type", "") not in READ_AT_THE_END:
@@ -84,13 +87,12 @@ def _require_ends(tokenizer, config, folder: Path) -> None:
     end = max(ids, default=None) if of_before else text.eos_token_id
     if ids[-1:] == [end] and end not in ids[:-1]:
         return
-    problem = (
+    raise CheckpointError(
         f"the tokenizer in {folder} does not end texts with token {end}, at which the network "
-        "reads them off: give the tokenizer that the network was saved with"
+        "reads them off: give the tokenizer that the network was saved with",
+        path=folder,
+        word=end,
     )
-    if not of_before:
-        raise CheckpointError(problem, path=folder, word=end)
-    warnings.warn(problem, stacklevel=2)
 
 
 def encoder_of(
@@ -99,7 +101,7 @@ def encoder_of(
     """Return the adapter of a dual encoder of transformers, with its tokenizer and processor."""
     require_embedded(tokenizer, model)
     model = on_device(model, device, name)
-    texts = Texts(tokenizer, model.config, name)
+    texts = Texts(tokenizer, model, name)
 
     def encode_texts(batch: list[str]) -> torch.Tensor:
         return _vectors(
@@ -136,30 +138,42 @@ class Texts:
     ----------
     tokenizer
         A tokenizer of transformers.
-    config
-        The model's configuration.
+    model
+        Of transformers.
     name
         What errors call the model.
     """
 
-    def __init__(self, tokenizer: Any, config: transformers.PretrainedConfig, name: str) -> None:
+    def __init__(self, tokenizer: Any, model: transformers.PreTrainedModel, name: str) -> None:
         self.tokenizer, self.name = tokenizer, name
-        self.limit = token_limit(tokenizer, config)
-        self.padding_is_read = config.model_type in PADDING_IS_READ
+        self.limit = token_limit(tokenizer, model)
+        self.padding_is_read = model.config.model_type in PADDING_IS_READ
+        self.clean = _mended if BEGINS_OPENAI in tokenizer.get_vocab() else str
 
     def token_counts(self, texts: list[str]) -> np.ndarray:
         """Return the tokens of each text, (n,), or refuse one that is longer than the limit."""
+        texts = [self.clean(text) for text in texts]
         if self.tokenizer.is_fast:
             require_known_words(self.tokenizer, texts, self.name)
         return require_fitting_length(self.tokenizer, texts, self.limit, self.name)
 
     def inputs(self, texts: list[str]) -> transformers.BatchEncoding:
         """Return the model's inputs for a batch of texts that fit."""
+        texts = [self.clean(text) for text in texts]
         if not self.padding_is_read:
             return self.tokenizer(texts, padding=True, return_tensors="pt")
         full = {"padding": "max_length", "max_length": self.limit, "return_tensors": "pt"}
         padded = self.tokenizer(texts, **full)
         return transformers.BatchEncoding({"input_ids": padded["input_ids"]})
+
+
+def _mended(text: str) -> str:
+    """Return a text as OpenAI's code hands it to CLIP's tokenizer, but for white space and case."""
+    if text.isascii() and text.isprintable() and "&" not in text:
+        return text
+    with brought_by("clip"):
+        import ftfy
+    return html.unescape(html.unescape(ftfy.fix_text(text)))
 
 
 def _vectors(output: Any) -> torch.Tensor:

@@ -1,20 +1,18 @@
 """Dual encoders: texts and images in one space."""
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from biaslib.capabilities import ENCODE
-from biaslib.checkpoints.weights import require_told_apart
-from biaslib.models.tokens import TRIED, listed
+from biaslib.models.tokens import listed, require_apart
 from biaslib.pictures.images import pictures
 from biaslib.pictures.transforms import SIZES, ImageBatch, ImageTransform, image_batches
 from biaslib.runtime.batches import autocast, rows_that_fit, run_in_batches
 
-__all__ = ["ContrastiveEncoder", "tried_out", "unit_vectors"]
+__all__ = ["ContrastiveEncoder", "unit_vectors"]
 
 
 class ContrastiveEncoder:
@@ -43,6 +41,8 @@ class ContrastiveEncoder:
     """
 
     capabilities = frozenset({ENCODE})
+    one_at_a_time = False
+    """Whether an answer would depend on the texts beside: :mod:`biaslib.models.trial` finds out."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class ContrastiveEncoder:
         Raises
         ------
         ValueError
-            If there are no texts, a text is longer than the model takes (nothing is cut off), or a
-            planted checkpoint does not know a word.
+            If there are no texts, a text is longer than the model takes (nothing is cut off), two
+            texts of other words get one vector, or a planted checkpoint does not know a word.
         TypeError
             If ``texts`` is a single string.
         """
@@ -92,8 +92,10 @@ class ContrastiveEncoder:
             batch = [texts[row] for row in rows]
             return unit_vectors(self.device, self.encode_batch_of_texts, batch)
 
-        size = batch_size or rows_that_fit(self.device, 256)
-        return run_in_batches(lengths, run, size, f"{self.name}: {len(texts):,} texts")
+        size = 1 if self.one_at_a_time else batch_size or rows_that_fit(self.device, 256)
+        vectors = run_in_batches(lengths, run, size, f"{self.name}: {len(texts):,} texts")
+        require_apart(texts, map(bytes, vectors), self.name)
+        return vectors
 
     def encode_image(self, images: Any, batch_size: int | None = None) -> np.ndarray:
         """Return one unit vector an image, (n, d), float32.
@@ -141,25 +143,6 @@ def vectors_of_images(model: Any, images: Any, encode: Callable, batch_size: int
 
     label = f"{model.name}: {len(shown):,} images"
     return run_in_batches(np.ones(len(shown)), run, batch_size, label, load)
-
-
-def tried_out(encoder: ContrastiveEncoder, folder: Path) -> ContrastiveEncoder:
-    """Return an encoder that has told two texts, and two pictures of noise, apart.
-
-    Raises
-    ------
-    CheckpointError
-        If what it gives is no number, or the same for both: its weights or its settings are
-        damaged.
-    """
-    if encoder.device == "meta":
-        return encoder
-    noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8)
-    seen = encoder.encode_image(noise)
-    read = unit_vectors(encoder.device, encoder.encode_batch_of_texts, list(TRIED)).cpu().numpy()
-    require_told_apart(seen, folder, "preprocessor_config.json")
-    require_told_apart(read, folder, "tokenizer.json")
-    return encoder
 
 
 @torch.inference_mode()

@@ -86,33 +86,15 @@ class Flava(PixelModel):
         flava = self.network.flava
         output = flava.text_model(**tokens, output_hidden_states=bool(visual))
         if not visual:
-            return Output(output.last_hidden_state)
+            return Output(output.last_hidden_state, words=self.network.mlm_head)
         image, attended = visual["image"], tokens["attention_mask"]
         pair = torch.cat([image, flava.text_to_mm_projection(output.hidden_states[-1])], dim=1)
         n_image = image.shape[1] + int(flava.multimodal_model.use_cls_token)
         attended = torch.cat([attended.new_ones(len(image), n_image), attended], dim=1)
         both = flava.multimodal_model(pair, attention_mask=attended).last_hidden_state
         logits = self.network.itm_head(both)
-        return Output(both[:, n_image:], match=logits[:, 1] - logits[:, 0])
-
-    def mask_log_prob(
-        self,
-        texts: Sequence[str],
-        candidates: Sequence[str],
-        images: Any = None,
-        **options: Any,
-    ) -> np.ndarray:
-        """Return log P(word | rest of the text, image) of candidates at each text's ``[MASK]``.
-
-        By ``mmm_text_head`` with images and by ``mlm_head`` without. See
-        :meth:`biaslib.models.fusion.FusionModel.mask_log_prob`.
-        """
-        self._words = self.network.mlm_head if images is None else self.network.mmm_text_head
-        return super().mask_log_prob(texts, candidates, images, **options)
-
-    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """Return the logits of the head that the last input asked for: (n, vocabulary)."""
-        return self._words(states)
+        match, words = logits[:, 1] - logits[:, 0], self.network.mmm_text_head
+        return Output(both[:, n_image:], match=match, words=words)
 
     def encode_text(
         self, texts: Sequence[str], encoder: str = "contrastive", batch_size: int | None = None

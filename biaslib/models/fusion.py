@@ -84,12 +84,14 @@ class Output(NamedTuple):
 
     ``text`` are the last hidden states of the text's tokens, (n, tokens, d); ``image`` the first
     one of the visual stream, (n, d), where there are two streams; ``match`` the logit of a match
-    less that of none, (n,), where there is a head.
+    less that of none, (n,), where there is a head; ``words`` the head that reads
+    masked words off these states, where that is not :meth:`FusionModel.word_logits`.
     """
 
     text: torch.Tensor
     image: torch.Tensor | None = None
     match: torch.Tensor | None = None
+    words: Callable[[torch.Tensor], torch.Tensor] | None = None
 
 
 class FusionModel(ABC):
@@ -124,7 +126,7 @@ class FusionModel(ABC):
         self.network = on_device(network, device, name)
         self.tokenizer = tokenizer
         self.name, self.revision, self.device = name, revision, device
-        self.max_tokens = token_limit(tokenizer, network.config)
+        self.max_tokens = token_limit(tokenizer, network)
         if self.batch_size > 1:
             self.batch_size = rows_that_fit(device, self.batch_size)
 
@@ -294,7 +296,8 @@ class FusionModel(ABC):
         ) -> torch.Tensor:
             def at_masks(output: Output) -> torch.Tensor:
                 states = at(output.text, *places_of_masks(filled, mask))
-                return gather_log_probabilities(self.word_logits(states), pairs)
+                head = output.words or self.word_logits
+                return gather_log_probabilities(head(states), pairs)
 
             return self._read(filled, loaded, images_of[batch], at_masks)
 

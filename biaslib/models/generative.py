@@ -204,7 +204,7 @@ class Generative:
         self.name, self.weights, self.device = name, revision, device
         self.prompts, self.score = prompts, score
         require_embedded(self.tokenizer, network)
-        self.limit = token_limit(self.tokenizer, network.config)
+        self.limit = token_limit(self.tokenizer, network)
         self._try_out()
 
     @property

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from scipy.special import logsumexp
 
+from biaslib.errors import InputError
 from biaslib.models.tokens import require_fitting
 from biaslib.runtime import unknown_name
 from biaslib.runtime.batches import run_in_batches
@@ -98,7 +99,7 @@ def candidate_log_prob(
     UnknownNameError
         If there is no such rule for pieces, or set to share the probability.
     ValueError
-        If a text with a candidate's masks is longer than the limit.
+        If a text has not one mask, or is longer than the limit with a candidate's masks.
 
     Examples
     --------
@@ -110,6 +111,12 @@ def candidate_log_prob(
         raise unknown_name("rule for several pieces", pieces, PIECES)
     if among not in AMONG:
         raise unknown_name("set to share the probability", among, AMONG)
+    for row, ids in enumerate(tokens):
+        if (masks := list(ids).count(mask)) != 1:
+            problem = f"text {row} has {masks} masks among its tokens, and needs one"
+            raise InputError(
+                f"{problem}: write [MASK] once, and no mask of the tokenizer's", row=row
+            )
     numbers: dict[tuple[int, ...], int] = {}
     words = np.array(
         [[numbers.setdefault(tuple(word), len(numbers)) for word in row] for row in candidates]

@@ -17,7 +17,7 @@ from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import require_weights, revision_of
 from biaslib.checkpoints.folders import read_config
 from biaslib.checkpoints.weights import CheckpointError, require_numbers_for
-from biaslib.models.dual import ContrastiveEncoder, tried_out
+from biaslib.models.dual import ContrastiveEncoder
 from biaslib.models.tokens import require_embedded, require_fitting, require_known_words
 from biaslib.pictures.transforms import split
 from biaslib.runtime import unknown_name
@@ -76,7 +76,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     def encode_images(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         return model.encode_image(batch["pixel_values"])
 
-    encoder = ContrastiveEncoder(
+    return ContrastiveEncoder(
         encode_texts,
         encode_images,
         float(model.logit_scale.detach().exp()),
@@ -87,7 +87,6 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         token_counts=token_counts,
         device=device,
     )
-    return tried_out(encoder, folder)
 
 
 def _without_weights(name: str) -> torch.nn.Module:

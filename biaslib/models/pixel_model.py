@@ -9,6 +9,7 @@ import torch
 
 from biaslib.models.dual import unit_vectors, vectors_of_images
 from biaslib.models.fusion import FusionModel, Mask
+from biaslib.models.tokens import require_apart
 from biaslib.pictures.images import Pictures, pictures
 from biaslib.pictures.transforms import (
     PIXELS,
@@ -73,7 +74,9 @@ class PixelModel(FusionModel):
 
         size = batch_size or rows_that_fit(self.device, 256)
         label = f"{self.name}: {len(rows):,} texts"
-        return run_in_batches([len(row.ids) for row in rows], run, size, label)
+        vectors = run_in_batches([len(row.ids) for row in rows], run, size, label)
+        require_apart([row.text for row in rows], map(bytes, vectors), self.name)
+        return vectors
 
     def vectors_of_images(
         self, images: Any, read: Callable[[torch.Tensor], torch.Tensor], batch_size: int | None

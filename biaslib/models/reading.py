@@ -2,13 +2,16 @@
 
 import contextlib
 import copy
+import re
+import string
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import transformers
-from tokenizers import normalizers
+from tokenizers import Regex, normalizers
 
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import LOCAL, read_json, revision_of, weight_files
@@ -20,6 +23,7 @@ from biaslib.checkpoints.weights import (
 )
 from biaslib.errors import CheckpointError, refusal
 from biaslib.models.networks.network import Network
+from biaslib.stimuli import CAPTION_TEMPLATES
 
 __all__ = [
     "Loaded",
@@ -34,6 +38,8 @@ __all__ = [
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
 """Files that hold a tokenizer's whole vocabulary."""
+OF_SIGLIP = ("SiglipTokenizer", "SiglipTokenizerFast")
+OWN = "give the tokenizer that the network was saved with"
 OF_BERT = "vocab.txt and tokenizer_config.json of google-bert/bert-base-uncased"
 
 
@@ -146,18 +152,74 @@ def read_tokenizer(path: Path, of_bert: bool = False):
         what it does not know.
     """
     require_tokenizer(path)
+    settings = read_json(path / "tokenizer_config.json", default={})
+    named = settings.get("tokenizer_class")
     if not of_bert:
-        return transformers.AutoTokenizer.from_pretrained(
-            path, use_fast=True, padding_side="right", **LOCAL
-        )
-    named = read_json(path / "tokenizer_config.json", default={}).get("tokenizer_class")
+        siglip = named in OF_SIGLIP
+        if siglip and not (path / "tokenizer.json").is_file():
+            raise refusal(path, "has no tokenizer.json: take a revision of the model that has it")
+        kind = transformers.PreTrainedTokenizerFast if siglip else transformers.AutoTokenizer
+        tokenizer = kind.from_pretrained(path, use_fast=True, padding_side="right", **LOCAL)
+        if siglip:
+            _as_siglip(tokenizer, settings.get("do_lower_case", True))
+        return steady(tokenizer, path)
     kind = transformers.AutoTokenizer if named else transformers.BertTokenizerFast
     tokenizer = kind.from_pretrained(path, **LOCAL)
     tokens = ("pad", "mask", "unk")
     if missing := [name for name in tokens if getattr(tokenizer, f"{name}_token") is None]:
         what = f"has a {named or kind.__name__} without a token for {', '.join(missing)}"
         raise refusal(path, f"{what}; put {OF_BERT} there")
+    return steady(tokenizer, path)
+
+
+def steady(tokenizer: Any, path: Path) -> Any:
+    """Return a tokenizer that draws nothing at random, and whose panics are errors of its folder.
+
+    It has read the studies' captions.
+
+    Raises
+    ------
+    CheckpointError
+        If it breaks off at one; later, at any text.
+
+    Warns
+    -----
+    UserWarning
+        If it would have dropped merges at random, as in training (BPE dropout).
+    """
+    if tokenizer.is_fast and getattr(tokenizer.backend_tokenizer.model, "dropout", None):
+        tokenizer.backend_tokenizer.model.dropout = None
+        what = "its tokenizer splits words at random (dropout, as in training): switched off"
+        warnings.warn(what, stacklevel=2)
+    kind = type(tokenizer)
+
+    class Told(kind):
+        def __call__(self, *texts: Any, **options: Any) -> Any:
+            try:
+                return super().__call__(*texts, **options)
+            except BaseException as error:
+                if type(error).__name__ != "PanicException":  # of Rust: it is no Exception
+                    raise
+                raise refusal(path, f"has a tokenizer that breaks off ({error}): {OWN}") from error
+
+    Told.__name__ = kind.__name__
+    tokenizer.__class__ = Told
+    tokenizer([caption.format(a="a", word="nurse") for caption in CAPTION_TEMPLATES.values()])
     return tokenizer
+
+
+def _as_siglip(tokenizer: Any, lower: bool) -> None:
+    """Have texts read as ``SiglipTokenizer`` of transformers does, which needs sentencepiece.
+
+    Punctuation goes, and white space is one blank: ``canonicalize_text`` of big_vision.
+    """
+    _normalised_first(
+        tokenizer,
+        *([normalizers.Lowercase()] if lower else ()),
+        normalizers.Replace(Regex(f"[{re.escape(string.punctuation)}]"), ""),
+        normalizers.Replace(Regex(r"\s+"), " "),
+        normalizers.Strip(),
+    )
 
 
 def read_network_and_tokenizer(
@@ -217,10 +279,13 @@ def require_tokenizer(path: Path) -> Path:
 
 def lowered(tokenizer: Any) -> None:
     """Make a fast tokenizer read texts in lower case."""
-    steps = [normalizers.Lowercase()]
-    if before := tokenizer.backend_tokenizer.normalizer:
-        steps.append(before)
-    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(steps)
+    _normalised_first(tokenizer, normalizers.Lowercase())
+
+
+def _normalised_first(tokenizer: Any, *steps: normalizers.Normalizer) -> None:
+    own = tokenizer.backend_tokenizer.normalizer
+    steps = [*steps, own] if own else steps
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(list(steps))
 
 
 def read_official(

@@ -1,5 +1,6 @@
 """Text encoders of the BERT kind, through transformers."""
 
+import functools
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +14,13 @@ from biaslib.capabilities import EMBED
 from biaslib.checkpoints.entries import Entry
 from biaslib.checkpoints.files import checksums, revision_of
 from biaslib.checkpoints.sentences import modules_of
-from biaslib.checkpoints.weights import require_told_apart
 from biaslib.errors import lacking
 from biaslib.models.pooling import Pooling, read_pooling
 from biaslib.models.reading import lowered, read_network, read_tokenizer
 from biaslib.models.tokens import (
-    TRIED,
     listed,
     places_of,
+    require_apart,
     require_embedded,
     require_fitting_length,
     require_level,
@@ -81,6 +81,8 @@ class TextEncoder:
     """
 
     capabilities = frozenset({EMBED})
+    one_at_a_time = False
+    """Whether an answer would depend on the texts beside: :mod:`biaslib.models.trial` finds out."""
 
     def __init__(
         self,
@@ -142,7 +144,8 @@ class TextEncoder:
             If there is no such level.
         ValueError
             If a text tokenises to nothing or only to unknown tokens, is longer than the model
-            takes (nothing is cut off), or lacks the word to look at; or if there are images.
+            takes (nothing is cut off), or lacks the word to look at; if two texts of other words
+            get one vector; or if there are images.
         TypeError
             If ``texts`` is a single string.
 
@@ -204,27 +207,20 @@ class TextEncoder:
             states, mask = self._hidden_states([texts[row] for row in rows])
             return torch.stack([read(level, states, mask, rows) for level in levels], dim=1)
 
-        size = batch_size or rows_that_fit(self.device, 256)
-        return run_in_batches(lengths, run, size, f"{self.name}: {len(texts):,} texts")
+        label = f"{self.name}: {len(texts):,} texts"
+        vectors = run_in_batches(lengths, run, self._rows(batch_size), label)
+        if levels[0] != "contextual":
+            require_apart(texts, (one[0].tobytes() for one in vectors), self.name)
+        return vectors
 
-    def tried_out(self, folder: Path) -> "TextEncoder":
-        """Return this encoder, which has told two texts apart.
+    def _rows(self, batch_size: int | None) -> int:
+        """Return how many texts a forward pass has."""
+        return 1 if self.one_at_a_time else batch_size or rows_that_fit(self.device, 256)
 
-        Raises
-        ------
-        CheckpointError
-            If what it gives is no number, or the same for both.
-        """
-        if self.device != "meta":
-            states, mask = self._hidden_states(list(TRIED))
-            vectors = self.pool(states.float(), mask).cpu().numpy()
-            require_told_apart(vectors, folder, "tokenizer.json")
-        return self
-
-    @property
+    @functools.cached_property
     def limit(self) -> int:
         """Tokens that a text may have, special ones among them."""
-        limit = token_limit(self.tokenizer, self.model.config)
+        limit = token_limit(self.tokenizer, self.model)
         return limit if self.longest is None else min(limit, self.longest)
 
     @torch.inference_mode()
@@ -258,8 +254,7 @@ def load(entry: Entry, folder: Path | None, device: str) -> TextEncoder:
     tokenizer, revision, pooling, longest = read_pooled(path, entry)
     if not folder:
         revision = f"{entry.revision}, {checksums(path)}"
-    encoder = TextEncoder(model, tokenizer, entry.name, revision, pooling, device, longest)
-    return encoder.tried_out(path)
+    return TextEncoder(model, tokenizer, entry.name, revision, pooling, device, longest)
 
 
 def read_pooled(folder: Path, entry: Entry) -> tuple[Any, str, str | Pooling, int | None]:

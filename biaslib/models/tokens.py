@@ -5,11 +5,14 @@ or read as an unknown word in silence.
 """
 
 import functools
+import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +23,7 @@ from biaslib.runtime import unknown_name
 MASK = "[MASK]"
 """What stands for the word to be filled in, whatever the tokenizer's own mask token."""
 
-TRIED = ("a", "a man and a woman")
+TRIED = ("a man", "the woman is a nurse")
 """Texts that a model is tried out with."""
 
 LEVELS = ("word", "sentence", "contextual")
@@ -169,6 +172,32 @@ def listed(texts: Sequence) -> list:
     return list(texts)
 
 
+def require_apart(texts: Sequence[str], answers: Iterable[Any], name: str) -> None:
+    """Refuse one answer for two texts that differ in more than case, accents and punctuation.
+
+    Raises
+    ------
+    InputError
+        If there are two; with the row of the second.
+    """
+    first: dict[Any, str] = {}
+    for row, (text, answer) in enumerate(zip(texts, answers, strict=True)):
+        other = first.setdefault(answer, text)
+        if _letters(other) != _letters(text):
+            problem = f"{name} gives {other!r} and {text!r} one answer: its tokenizer drops what"
+            raise InputError(
+                f"{problem} differs, or its network does not read that far; check its files, or "
+                "leave one out",
+                row=row,
+                word=text,
+            )
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text in lower case, without accents."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text).casefold()))
+
+
 def require_known_words(tokenizer, texts: Sequence[str], name: str) -> None:
     """Raise an error that names the words that a tokenizer reads as unknown.
 
@@ -271,16 +300,21 @@ def require_fitting(
     )
 
 
-def token_limit(tokenizer, config) -> int:
-    """Return how many tokens a text may have: the tokenizer's word, or the model's positions.
+def token_limit(tokenizer, network) -> float:
+    """Return how many tokens a text may have: the tokenizer's word, or the network's positions.
 
-    The RoBERTa family numbers positions from one beyond the padding token's number.
+    RoBERTa and its kin number positions from one beyond the padding token's, which their embeddings
+    know. Funnel has no table of positions, and no limit.
     """
+    config = network.config
     text_config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    positions = text_config.max_position_embeddings
-    if "roberta" in getattr(text_config, "model_type", ""):
-        positions -= text_config.pad_token_id + 1
-    return min(tokenizer.model_max_length, positions)
+    positions = getattr(text_config, "max_position_embeddings", math.inf)
+    unused = [
+        part.padding_idx + 1
+        for part in network.modules()
+        if hasattr(part, "position_embeddings") and hasattr(part, "padding_idx")
+    ]
+    return min(tokenizer.model_max_length, positions - max(unused, default=0))
 
 
 EMBEDDINGS = ("word_embeddings", "token_embedding", "tok_embeddings", "embed_tokens", "wte")
@@ -392,6 +426,9 @@ def word_pieces(
             raise InputError(
                 f"the candidate {word!r} tokenises to nothing; check its spelling", word=word
             )
+        if tokenizer.mask_token_id in pieces:
+            raise InputError(f"the candidate {word!r} holds a mask; leave it out", word=word)
+    require_apart(words, alone, name)
     if type(tokenizer.backend_tokenizer.model).__name__ in ALIKE_EVERYWHERE:
         return [alone] * len(texts)
     rows = {
