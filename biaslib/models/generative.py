@@ -27,7 +27,7 @@ from biaslib.checkpoints.folders import read_config
 from biaslib.errors import CheckpointError, InputError
 from biaslib.models.conversation import Answer, Conversation, shared
 from biaslib.models.masked_words import AMONG
-from biaslib.models.reading import quiet, read_network, require_tokenizer
+from biaslib.models.reading import quiet, read_network, require_tokenizer, steady
 from biaslib.models.tokens import (
     MASK,
     around_mask,
@@ -558,6 +558,7 @@ def load(
     require_tokenizer(folder)
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
+    processor.tokenizer = steady(processor.tokenizer, folder)
     template = processor.chat_template or processor.tokenizer.chat_template
     if isinstance(template, dict):
         template = template.get("default")

@@ -34,6 +34,7 @@ __all__ = [
     "read_official",
     "read_tokenizer",
     "require_tokenizer",
+    "steady",
 ]
 
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "*.model", "tekken.json")
