@@ -488,6 +488,7 @@ def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
         models.load(str(tmp_path), device="cpu")
 
 
+@pytest.mark.filterwarnings("ignore:.* at random .*:UserWarning")
 def test_a_tokenizer_that_drops_merges_splits_words_the_same_way_again(folders, tmp_path):
     """Dropout of byte-pair encoding draws in inference too: huggingface/tokenizers, issue 644."""
     folder = shutil.copytree(folders["llava"], tmp_path / "llava")
