@@ -386,7 +386,11 @@ def test_a_template_that_asks_for_today_gets_one_day(form, tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("drawn", "why"),
-    [("{{ ['a', 'b'] | random }}", "differently"), ("{{ now() }}", "'now' is und")],
+    [
+        ("{{ ['a', 'b'] | random }}", "differently"),
+        ("{{ now() }}", "'now' is und"),
+        ("{{ 'USER: ' + messages[0]['content'] }}", "cannot be used: can only concatenate str"),
+    ],
 )
 def test_a_template_that_draws_or_asks_for_what_is_not_there_is_refused(drawn, why, tmp_path):
     with pytest.raises(CheckpointError, match=why) as caught:
