@@ -241,3 +241,26 @@ def test_a_stratified_bootstrap_shrinks_each_stratum_by_the_share_that_is_missin
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.02)
     census = inference.stratified_bootstrap(lambda w: values @ w / 18, strata, 10, rng=1, share=1.0)
     assert {census.low, census.high} == {census.estimate}
+
+
+def test_intervals_of_words_with_many_noisy_texts_hold_the_population_s_effect_size():
+    """The population's d by its formula: means 12 apart, variances 1 of words and 9 of texts."""
+    rng, words, texts, held = np.random.default_rng(0), np.repeat(np.arange(8), 50), 400, 0
+    truth = 12.0 / np.sqrt(6.0**2 + 1.0 + 3.0**2)
+    for _ in range(150):
+        x, y = (
+            shift + rng.normal(size=8)[words] + rng.normal(scale=3.0, size=texts)
+            for shift in (6.0, -6.0)
+        )
+        found = inference.bootstrap_effect_size(
+            np.concatenate([x, y])[:, None],
+            np.zeros((2 * texts, 1)),
+            [f"x{word}" for word in words],
+            [f"y{word}" for word in words],
+            ["a"],
+            ["b"],
+            n_resamples=300,
+            rng=rng,
+        )
+        held += found.low <= truth <= found.high
+    assert held / 150 > 0.9

@@ -116,6 +116,7 @@ CALLS = {
         n_equal=4,
         limit=8.0,
         items=(5, 6),
+        between=0.5,
     ),
     inference.stratified_bootstrap: dict(
         statistic=lambda w: (np.arange(float(len(w))) @ w) / w.sum(axis=0),
@@ -158,6 +159,9 @@ CALLS = {
         statistic="ivlas",
         n_resamples=40,
         rng=0,
+    ),
+    inference.share_between: dict(
+        scores=np.concatenate([X, Y]), x_words=list("aabbc"), y_words=list("ddeef")
     ),
     inference.largest_effect_size: dict(n_x=np.array([8.0, 2]), n_y=np.array([8.0, 14]), ddof=1),
     inference.rank_correlation_interval: dict(r=0.5, n=9),

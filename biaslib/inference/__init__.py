@@ -6,6 +6,7 @@ from biaslib.inference._bootstrap import (
     bootstrap,
     bootstrap_effect_size,
     largest_effect_size,
+    share_between,
     stratified_bootstrap,
 )
 from biaslib.inference._caption_bootstrap import bootstrap_c_asc, bootstrap_top_k
@@ -50,6 +51,7 @@ __all__ = [
     "random_attribute_null",
     "rank_correlation_interval",
     "relabelled_differences",
+    "share_between",
     "sign_flip_test",
     "stratified_bootstrap",
 ]

@@ -16,6 +16,7 @@ from biaslib.metrics.inputs import (
     real_number,
     real_numbers,
     refused,
+    require_length,
     whole_number,
     whole_numbers,
 )
@@ -65,6 +66,7 @@ def bootstrap(
     n_equal: int | None = None,
     limit: ArrayLike | None = None,
     items: tuple[int, int] | None = None,
+    between: float = 1.0,
 ) -> Interval:
     r"""Return an interval at 95% of a statistic of one or several samples of units.
 
@@ -103,9 +105,11 @@ def bootstrap(
 
     An effect size (``items``) is that of n words and is about one of all words there could be. Of
     these the limit is :func:`largest_effect_size` with ``ddof=0``, and scores spread wider within
-    the sets, by :math:`\sqrt{n / (n - 2)}` on average; so the interval is that of Fisher about
-    :math:`\operatorname{arsinh} (\sqrt{(n - 2) / n} \, \sinh \operatorname{artanh} \hat\theta)`
-    within that limit, and reaches to :math:`\hat\theta` if need be.
+    the sets: what lies between words, the share :math:`\rho` (:func:`share_between`), by
+    :math:`n / (n - 2)` on average. So the interval is that of Fisher about
+    :math:`\operatorname{arsinh} \bigl( \sinh (\operatorname{artanh} \hat\theta)
+    / \sqrt{1 + 2 \rho / (n - 2)} \bigr)` within that limit, and reaches to
+    :math:`\hat\theta` if need be.
 
     How often they hold what they should is in :ref:`the table of levels <levels>`.
 
@@ -139,6 +143,8 @@ def bootstrap(
         How many items X and Y have, where the statistic is an effect size of them with ``ddof=1``
         and the first two samples are their words. There is no interval (NaN) of fewer than
         :data:`FEWEST_WORDS` words.
+    between
+        Of items: :func:`share_between`.
 
     Returns
     -------
@@ -173,8 +179,9 @@ def bootstrap(
         items = whole_numbers(items, "items", "the items of X and of Y", 1, 1, np.inf)
         if len(items) != 2:
             raise refused("items", "must be two: how many items X has, and Y")
+        between = real_number(between, "between", low=0)
         limit, of_all = largest_effect_size(*items), largest_effect_size(*items, ddof=0)
-        spread = np.sqrt(1.0 - 2.0 / sum(n_units[:2]))
+        spread = 1.0 / np.sqrt(1.0 + 2.0 * between / max(sum(n_units[:2]) - 2, 1))
     within = None if within is None else real_numbers(within, "within")
     if within is not None and within.shape[:1] != (2,):
         raise refused("within", "must be two: the least and the greatest value")
@@ -356,7 +363,45 @@ def bootstrap_effect_size(
         return _weighted_effect_sizes(scores, x, y)
 
     sizes, items = [owner.max() + 1 for owner in owners], (len(owners[0]), len(owners[1]))
-    return bootstrap(statistic, sizes, items=items, n_resamples=n_resamples, rng=rng)
+    a, b = (np.ones(len(owner)) / len(owner) for owner in owners[2:])
+    between = share_between(first @ a - second @ b, owners[0], owners[1])
+    return bootstrap(
+        statistic, sizes, items=items, between=between, n_resamples=n_resamples, rng=rng
+    )
+
+
+def share_between(scores: ArrayLike, x_words: Sequence, y_words: Sequence) -> float:
+    r"""Return which share of the variance of scores within X and within Y lies between words.
+
+    .. math:: \rho = \frac{\sum_S \sum_{w \in S} n_w (\bar s_w - \bar s_S)^2}
+              {\sum_S \sum_{i \in S} (s_i - \bar s_S)^2}, \qquad S \in \{X, Y\}
+
+    Parameters
+    ----------
+    scores
+        Of the items of X, then those of Y.
+    x_words, y_words
+        The word of each item.
+
+    Returns
+    -------
+    float
+        1 where each word has one item, or no item differs from its set's mean.
+
+    Examples
+    --------
+    >>> share_between([0.0, 2, 4, 6, 0, 2, 4, 6], "aabb", "ccdd")
+    0.8
+    """
+    scores = real_numbers(scores, "scores", "one number an item", 1)
+    words = [label_codes(x_words, "x_words")[0], label_codes(y_words, "y_words")[0]]
+    require_length(scores, len(words[0]) + len(words[1]), "scores", "items")
+    among = whole = 0.0
+    for own, codes in zip(np.split(scores, [len(words[0])]), words, strict=True):
+        n = np.bincount(codes)
+        among += n @ (np.bincount(codes, own) / n - own.mean()) ** 2
+        whole += len(own) * own.var()
+    return min(float(among / whole), 1.0) if whole > 0 else 1.0
 
 
 def largest_effect_size(n_x: ArrayLike, n_y: ArrayLike, ddof: int = 1) -> np.ndarray:

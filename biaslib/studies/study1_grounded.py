@@ -742,8 +742,18 @@ def resampled(
             return _weighted_effect_size(scores, owners, weights, experiment)
         return np.stack(_weighted_shifts(scores, owners, weights)[0], axis=1)
 
-    items = tuple(len(sets.words[target]) for target in "XY") if experiment < 3 else None
-    return inference.bootstrap(statistic, sizes, items=items, n_resamples=n_resamples, rng=seed)
+    if experiment == 3:
+        return inference.bootstrap(statistic, sizes, n_resamples=n_resamples, rng=seed)
+    of, once = ("xy", "xy") if experiment == 1 else ("x", "y"), np.ones((sum(sizes), 1))
+    own = [scores(once, target, kind)[:, 0] for target, kind in zip("XY", of, strict=True)]
+    return inference.bootstrap(
+        statistic,
+        sizes,
+        items=tuple(len(each) for each in own),
+        between=inference.share_between(np.concatenate(own), owners["X"], owners["Y"]),
+        n_resamples=n_resamples,
+        rng=seed,
+    )
 
 
 Scorer = Callable[[np.ndarray, str, str], np.ndarray]
