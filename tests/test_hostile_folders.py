@@ -380,18 +380,6 @@ def test_weights_as_openclip_trains_them_are_read_under_the_name_in_the_error(tm
     assert caught.value.path == tmp_path / "open_clip_config.json"
 
 
-def test_a_panic_at_a_text_is_a_line(unchanged, tmp_path, capsys):
-    """A pattern that no text ends; the library in Rust panics, which is no Exception."""
-    folder = shutil.copytree(unchanged["clip"][0], tmp_path / "mine")
-    split = {"type": "Split", "behavior": "Isolated", "invert": False}
-    endless = split | {"pattern": {"Regex": "photo" + "(.*)*" * 5 + "Q"}}
-    whole = json.loads((folder / "tokenizer.json").read_text())
-    steps = {"type": "Sequence", "pretokenizers": [endless, whole["pre_tokenizer"]]}
-    tokenizer(pre_tokenizer=steps)(folder)
-    assert command_line.main(["audit", str(folder), "--dry-run", "--device", "cpu"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_two_words_with_one_vector_are_refused(unchanged, tmp_path):
     folder = shutil.copytree(unchanged["clip"][0], tmp_path / "mine")
     tokenizer(normalizer=replacing("wo(?=man)"))(folder)

@@ -280,10 +280,8 @@ def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()
     Raises
     ------
     CheckpointError
-        As :func:`weight_files`; or if there are no weights.
+        As :func:`weight_files`.
     """
-    if path.is_dir():
-        require_weights(path, open_clip)
     return f"{path.name}, {checksums(path, open_clip, [*beside, *_layers_of_sentences(path)])}"
 
 
