@@ -90,8 +90,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _message(error: Exception) -> str:
     """Return what an error says in one line; what to do, where the system says only what failed."""
-    if isinstance(error, PermissionError) and error.filename:
-        return f"{error.filename} may not be opened: change its rights, or use a copy of your own"
     if isinstance(error, MemoryError) and not isinstance(error, ValueError):
         return f"there is too little memory ({error}): end other programs, or take a smaller model"
     return shown(" ".join(str(error).split()))
