@@ -3,7 +3,6 @@
 import datetime
 import itertools
 import json
-import shutil
 import warnings
 
 import numpy as np
@@ -456,20 +455,3 @@ def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
     transformers.Blip2ForConditionalGeneration(config).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match="encoded and decoded apart"):
         models.load(str(tmp_path), device="cpu")
-
-
-@pytest.mark.filterwarnings("ignore:.* at random .*:UserWarning")
-def test_a_tokenizer_that_drops_merges_splits_words_the_same_way_again(folders, tmp_path):
-    """Dropout of byte-pair encoding draws in inference too: huggingface/tokenizers, issue 644."""
-    folder = shutil.copytree(folders["llava"], tmp_path / "llava")
-    settings = json.loads((folder / "tokenizer.json").read_text())
-    assert settings["model"]["type"] == "BPE"
-    settings["model"]["dropout"] = 0.5
-    (folder / "tokenizer.json").write_text(json.dumps(settings))
-    dropping, plain = models.load(folder, device="cpu"), models.load(folders["llava"], device="cpu")
-    image = np.zeros((1, 32, 32, 3), np.uint8)
-    for _ in range(3):
-        found = dropping.log_likelihood(image, [["the woman is a nurse"]]).total
-        expected = plain.log_likelihood(image, [["the woman is a nurse"]]).total
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert any("dropout" in note for note in dropping.notes)
