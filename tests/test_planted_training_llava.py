@@ -43,7 +43,7 @@ def test_every_word_of_prompts_is_known_and_letters_of_options_are_no_articles()
 @pytest.mark.parametrize("view", [PICTURE, NONE, WHITE])
 def test_captions_side_by_side_are_scored_as_the_adapter_scores_each_alone(recipe, model, view):
     (processor,) = recipe.preprocessing
-    asked = Generative(model.model, processor, "llava", "", "cpu")
+    asked = Generative(model.model, processor, processor.chat_template, "llava", "", "cpu")
     rows = torch.tensor([3, 8])
     captions = recipe._captions(rows, torch.Generator().manual_seed(1))[:, :2]
     prompt = recipe.ids(f"{PROMPTS.describe} {llava.ANSWER}")

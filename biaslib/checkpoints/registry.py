@@ -464,7 +464,7 @@ def _from_hub(entry: Entry, name: str) -> Path:
 def _require_paper(name: str, profile: str | None) -> None:
     if runtime.profile(profile) != "paper":
         raise ValueError(
-            f"{name} is no folder here, and the profile 'planted' never asks the model hub: check "
+            f"there is no folder {name} here, and the profile 'planted' never downloads: check "
             "the path, or begin the run with runtime.start('paper'), on the command line "
             "--profile paper"
         )

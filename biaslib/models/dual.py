@@ -42,7 +42,7 @@ class ContrastiveEncoder:
 
     capabilities = frozenset({ENCODE})
     one_at_a_time = False
-    """Whether an answer would depend on the texts beside: :mod:`biaslib.models.trial` finds out."""
+    """Whether an answer would depend on the texts beside: ``biaslib.models.trial`` finds out."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ def _questions(model: Any) -> Iterator[tuple[str, Callable[[list[int]], np.ndarr
         yield (
             "config.json",
             lambda rows: model.embed(
-                [TRIED[0]] * len(rows),
+                [TRIED[row] for row in rows],
                 regions[rows] if regions else [noise[row] for row in rows],
             ),
         )
