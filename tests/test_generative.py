@@ -357,6 +357,7 @@ def test_thinking_is_switched_off_where_the_template_knows_how(switch, tmp_path)
         generative_models.LLAVA.replace("' ASSISTANT: '", "' MODEL: '"),
         "{{ ['a', 'b'] | random }}" + generative_models.LLAVA,
         "{{ now() }}" + generative_models.LLAVA,
+        "{{ 'USER: ' + messages[0]['content'] }}" + generative_models.LLAVA,
     ],
 )
 def test_a_template_that_draws_or_puts_an_answer_elsewhere_is_refused(template, tmp_path):

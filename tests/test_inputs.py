@@ -22,6 +22,7 @@ from biaslib.errors import InputError
 from biaslib.metrics import association, caption_association, caption_selection, inputs, masked_lm
 from biaslib.metrics.grounded import grounded
 from biaslib.runtime import UnknownNameError
+from biaslib.studies import study2_masked
 
 MODULES = (association, caption_association, caption_selection, masked_lm, inference)
 
@@ -534,6 +535,7 @@ NAMES = [
     (ross2021.links, ("folder", "flickr")),
     (published.stated, ("nobody2021",)),
     (published.errata, ("nobody2021",)),
+    (study2_masked.paper_inputs, ("vlbert", None, 6, "folder", None, True)),
 ]
 
 

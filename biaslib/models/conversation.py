@@ -102,7 +102,7 @@ class Conversation:
         """Refuse a template that writes one conversation differently each time."""
         try:
             found = {self.rendered(question, said) for _ in range(TIMES)}
-        except jinja2.TemplateError as error:
+        except (TypeError, jinja2.TemplateError) as error:  # such as of a template without parts
             what = f"the chat template of {self.name} cannot be used: {error}"
             raise CheckpointError(what) from error
         if len(found) > 1:

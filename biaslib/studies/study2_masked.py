@@ -367,6 +367,8 @@ def paper_inputs(
 
     Raises
     ------
+    UnknownNameError
+        If the registry has no such model.
     DataError
         If images are missing, damaged, there twice or unbalanced, or the file of regions has none
         of an image or others than the model reads, unless told to go on; the message counts them
@@ -374,6 +376,8 @@ def paper_inputs(
     FileNotFoundError
         If there is no folder of images, unless told to go on.
     """
+    if model not in models.REGISTRY:
+        raise runtime.unknown_name("model", model, models.REGISTRY)
     folder = _image_folder(folder, only_sound)
     if entities is None:
         own = folder / "entities.csv"
