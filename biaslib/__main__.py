@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from biaslib.errors import brought_by, shown, without_panic
+from biaslib.errors import brought_by, shown
 
 NOT_INSTALLED = 2
 """The exit status where a package is missing, as where an argument is."""
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         of_audit = options.command == "audit"
-        with brought_by("audit" if of_audit else "models,clip,captions"), without_panic():
+        with brought_by("audit" if of_audit else "models,clip,captions"):
             return run(options) if of_audit else reproduce(options)
     except ModuleNotFoundError as error:
         print(_message(error), file=sys.stderr)
@@ -90,8 +90,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _message(error: Exception) -> str:
     """Return what an error says in one line; what to do, where the system says only what failed."""
-    if isinstance(error, PermissionError) and error.filename:
-        return f"{error.filename} may not be opened: change its rights, or use a copy of your own"
     if isinstance(error, MemoryError) and not isinstance(error, ValueError):
         return f"there is too little memory ({error}): end other programs, or take a smaller model"
     return shown(" ".join(str(error).split()))

@@ -14,7 +14,6 @@ __all__ = [
     "lacking",
     "refusal",
     "shown",
-    "without_panic",
 ]
 
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -123,17 +122,3 @@ def lacking(package: str | None, extra: str) -> ModuleNotFoundError:
     """
     how = f"install it in a clone of the repository with: pip install '.[{extra}]'"
     return ModuleNotFoundError(f"{package} is not installed; {how}", name=package)
-
-
-@contextlib.contextmanager
-def without_panic() -> Iterator[None]:
-    """Raise a panic of a library in Rust, which is no Exception, as a RuntimeError.
-
-    Tokenizers panic at texts that a rule of their folder cannot be applied to.
-    """
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise RuntimeError(f"the tokenizer of the model fails at a text ({error})") from error

@@ -30,7 +30,7 @@ from biaslib.metrics.association import association
 from biaslib.metrics.grounded import GroundedResult
 from biaslib.models import study1_as_released as released
 from biaslib.studies import study1_grounded as study
-from biaslib.studies.scores import tidy
+from biaslib.studies.scores import described_test, tidy
 from companion._check import SAMPLED, Check, items_of, judge_function, values_of
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
@@ -742,7 +742,7 @@ def _p_values(results: Sequence[GroundedResult], seed: int) -> list[dict[str, An
             tested = _sampled(cut, seed)
         else:
             counted = (inference.permutation_test(x, y, rng=seed) for x, y in cut)
-            tested = [study.described_test(test, "_paper") for test in counted]
+            tested = [described_test(test, "_paper") for test in counted]
         for at, test in zip(places, tested, strict=True):
             tests[at] = test
     return tests

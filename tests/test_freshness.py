@@ -14,6 +14,7 @@ import nbformat
 import pytest
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from support import confined
 
 from biaslib import runtime
 from biaslib.runtime import _stamp
@@ -263,16 +264,7 @@ def test_a_file_that_is_dated_ahead_is_hashed(package):
 
 def test_the_profile_of_a_run_is_the_one_that_was_begun():
     code = "from biaslib import runtime; runtime.start('paper'); print(runtime.used()['settings'])"
-    clean = {name: value for name, value in os.environ.items() if name != "BIASLIB_PROFILE"}
-    said = subprocess.run(
-        [sys.executable, "-c", code],
-        env=clean,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "'profile': 'paper'" in said.stdout
+    assert "'profile': 'paper'" in confined.run(code).stdout
 
 
 def test_the_hash_of_a_folder_is_one_on_every_system(tmp_path):

@@ -3,7 +3,6 @@
 import datetime
 import itertools
 import json
-import shutil
 import warnings
 
 import numpy as np
@@ -153,10 +152,12 @@ def test_a_choice_is_asked_in_all_orders(model, plain):
     np.testing.assert_allclose(matched, found.log_p, atol=1e-5)
 
 
-def test_yes_is_scored_against_no(model, plain):
-    (found,) = model.yes_no(pictures(1), CAPTIONS[:1])
+@pytest.mark.parametrize("asked", [PROMPTS.judge, 'Does "{caption}" fit? {yes} or {no}'])
+def test_yes_is_scored_against_no(model, plain, asked):
+    """Other braces of a prompt are text."""
+    (found,) = model.scored_by("yes", Prompts(judge=asked)).match(pictures(1), CAPTIONS[:1])
     for value, caption in zip(found, CAPTIONS[0], strict=True):
-        prompt = model.prompts.judge.format(caption=caption)
+        prompt = asked.replace("{caption}", caption)
         yes, no = (plain(pictures(1)[0], prompt, answer).sum() for answer in ("yes", "no"))
         assert value == pytest.approx(yes - no, abs=1e-4)
 
@@ -352,12 +353,20 @@ def test_thinking_is_switched_off_where_the_template_knows_how(switch, tmp_path)
         chat("<|user|>", "<|end|><think>\n", ""),
         chat("<|user|>", "<|end|><think>\n\n</think>\n\n", "", prompt="<|end|><think>\n"),
         chat("<|user|>", "<|end|><think>\n\n</think>\n\n", "", prompt="<|end|>"),
+        generative_models.LLAVA.replace("{{ c['text'] }}", "{{ c['text'][:9] }}"),
+        generative_models.LLAVA.replace("' ASSISTANT: '", "' MODEL: '"),
+        "{{ ['a', 'b'] | random }}" + generative_models.LLAVA,
+        "{{ now() }}" + generative_models.LLAVA,
+        "{{ 'USER: ' + messages[0]['content'] }}" + generative_models.LLAVA,
     ],
 )
-def test_an_answer_inside_a_thought_is_refused_by_name(template, tmp_path):
-    with pytest.raises(CheckpointError, match="inside a thought") as caught:
+def test_a_template_that_draws_or_puts_an_answer_elsewhere_is_refused(template, tmp_path):
+    """Inside a thought, behind another name, without its prompt; or asks for what is not there."""
+    assert template != generative_models.LLAVA
+    with pytest.raises(CheckpointError) as caught:
         models.load(written(tmp_path, template), device="cpu")
     assert caught.value.path == tmp_path
+    assert "download it again" not in str(caught.value)
 
 
 DAYS = "%d %b %Y", "%Y-%m-%d", "%A, %B %d, %Y", "%H:%M", "%-d/%-m/%y"
@@ -382,20 +391,6 @@ def test_a_template_that_asks_for_today_gets_one_day(form, tmp_path, monkeypatch
     with warnings.catch_warnings(action="ignore"):
         other = models.load(other, device="cpu")
     assert other.revision.partition(";")[2] != model.revision.partition(";")[2]
-
-
-@pytest.mark.parametrize(
-    ("drawn", "why"),
-    [
-        ("{{ ['a', 'b'] | random }}", "differently"),
-        ("{{ now() }}", "'now' is und"),
-        ("{{ 'USER: ' + messages[0]['content'] }}", "cannot be used: can only concatenate str"),
-    ],
-)
-def test_a_template_that_draws_or_asks_for_what_is_not_there_is_refused(drawn, why, tmp_path):
-    with pytest.raises(CheckpointError, match=why) as caught:
-        models.load(written(tmp_path, drawn + generative_models.LLAVA), device="cpu")
-    assert "download it again" not in str(caught.value)
 
 
 def test_a_template_may_lie_with_the_tokenizer(tmp_path):
@@ -434,35 +429,6 @@ def test_a_prompt_without_place_for_captions_is_refused(given, word):
     assert caught.value.word == word
 
 
-def test_other_braces_of_a_prompt_are_text(model, plain):
-    asked = 'Does "{caption}" fit? {yes} or {no}'
-    prompts = Prompts(judge=asked)
-    (found,) = model.scored_by("yes", prompts).match(pictures(1), [["a man"]])
-    yes, no = (
-        plain(pictures(1)[0], asked.replace("{caption}", "a man"), each).sum()
-        for each in ("yes", "no")
-    )
-    assert found[0] == pytest.approx(yes - no, abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("ASSISTANT:{% endif %}", "ASSISTANT: <think>{% endif %}"),
-        ("{{ c['text'] }}", "{{ c['text'][:9] }}"),
-        ("' ASSISTANT: '", "' MODEL: '"),
-    ],
-)
-def test_a_template_that_puts_no_answer_behind_its_prompt_is_refused(old, new, tmp_path):
-    folder = generative_models.build("llava", tmp_path)
-    assert old in generative_models.LLAVA
-    template = generative_models.LLAVA.replace(old, new)
-    (folder / "chat_template.jinja").write_text(template)
-    with pytest.raises(CheckpointError) as caught:
-        models.load(str(folder), device="cpu")
-    assert caught.value.path == folder
-
-
 def blind(folder):
     weights = load_file(folder / "model.safetensors")
     state = {key: each * ("multi_modal" not in key) for key, each in weights.items()}
@@ -490,20 +456,3 @@ def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
     transformers.Blip2ForConditionalGeneration(config).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match="encoded and decoded apart"):
         models.load(str(tmp_path), device="cpu")
-
-
-@pytest.mark.filterwarnings("ignore:.* at random .*:UserWarning")
-def test_a_tokenizer_that_drops_merges_splits_words_the_same_way_again(folders, tmp_path):
-    """Dropout of byte-pair encoding draws in inference too: huggingface/tokenizers, issue 644."""
-    folder = shutil.copytree(folders["llava"], tmp_path / "llava")
-    settings = json.loads((folder / "tokenizer.json").read_text())
-    assert settings["model"]["type"] == "BPE"
-    settings["model"]["dropout"] = 0.5
-    (folder / "tokenizer.json").write_text(json.dumps(settings))
-    dropping, plain = models.load(folder, device="cpu"), models.load(folders["llava"], device="cpu")
-    image = np.zeros((1, 32, 32, 3), np.uint8)
-    for _ in range(3):
-        found = dropping.log_likelihood(image, [["the woman is a nurse"]]).total
-        expected = plain.log_likelihood(image, [["the woman is a nurse"]]).total
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert any("dropout" in note for note in dropping.notes)

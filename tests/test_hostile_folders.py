@@ -307,6 +307,8 @@ READ = {
     "code beside": ("clip", written("pytorch_model.bin", pickle.dumps(Code())), None),
     "cut off": ("clip", tokenizer(truncation={
         "direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}), None),
+    # It draws in inference, too: huggingface/tokenizers 644.
+    "merges dropped at random": ("llava", tokenizer(model__dropout=0.5), None),
     "padded in front": ("clip", settings(WORDS, padding_side="left"), None),
     "padded in front, BERT": ("bert", settings(WORDS, padding_side="left"), None),
     "an end of before 2023": ("clip", BEFORE_2023, None),
@@ -340,6 +342,7 @@ def test_one_error_names_the_folder(changed):
     assert word in (None, caught.value.word)
 
 
+@pytest.mark.filterwarnings("ignore:.* at random .*:UserWarning")
 @pytest.mark.parametrize("changed", READ.values(), ids=READ, indirect=True)
 def test_what_changes_no_number_is_read_as_before(changed):
     folder, expected, _ = changed
@@ -378,18 +381,6 @@ def test_weights_as_openclip_trains_them_are_read_under_the_name_in_the_error(tm
     with pytest.raises(CheckpointError) as caught:
         models.load(tmp_path, device="cpu")
     assert caught.value.path == tmp_path / "open_clip_config.json"
-
-
-def test_a_panic_at_a_text_is_a_line(unchanged, tmp_path, capsys):
-    """A pattern that no text ends; the library in Rust panics, which is no Exception."""
-    folder = shutil.copytree(unchanged["clip"][0], tmp_path / "mine")
-    split = {"type": "Split", "behavior": "Isolated", "invert": False}
-    endless = split | {"pattern": {"Regex": "photo" + "(.*)*" * 5 + "Q"}}
-    whole = json.loads((folder / "tokenizer.json").read_text())
-    steps = {"type": "Sequence", "pretokenizers": [endless, whole["pre_tokenizer"]]}
-    tokenizer(pre_tokenizer=steps)(folder)
-    assert command_line.main(["audit", str(folder), "--dry-run", "--device", "cpu"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_two_words_with_one_vector_are_refused(unchanged, tmp_path):

@@ -127,20 +127,15 @@ def test_audits_at_once_into_one_folder_are_all_kept(tmp_path):
     assert set(names) - {"clip"} <= set(reports(tmp_path / "audit").values())
 
 
-def refused(tmp_path):
-    """Return places that hold something else, with what stands there."""
+def test_what_is_no_report_is_neither_written_over_nor_moved(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "scores.csv").write_text("theirs")
     (tmp_path / "notes" / "notes.md").write_text("mine")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    return [tmp_path / "file", tmp_path / "file" / "below", tmp_path / "notes", tmp_path / "loop"]
-
-
-def test_what_is_no_report_is_neither_written_over_nor_moved(tmp_path, monkeypatch):
-    places = refused(tmp_path)
     before = sorted(str(path) for path in tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path / "notes")
+    places = (tmp_path / name for name in ("file", "file/below", "notes", "loop"))
     for place in [*places, ".", ".."]:
         for do in (audit.require_writable, lambda place: audit.save(place, CLIP)):
             with pytest.raises((InputError, OSError)):

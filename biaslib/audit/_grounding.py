@@ -10,7 +10,6 @@ import pandas
 from biaslib import inference, runtime
 from biaslib.audit._folder import OwnFolder
 from biaslib.capabilities import ENCODE, FILL_WITH_IMAGES, LIKELIHOOD, MATCH
-from biaslib.errors import without_panic
 from biaslib.models import REGISTRY
 from biaslib.pictures.images import Pictures
 from biaslib.studies import study2_masked as masked
@@ -99,12 +98,11 @@ def check_grounding(
         if folder is not None and (folder.captions is None or head == WORDS):
             continue
         try:
-            with without_panic():
-                if head == WORDS:
-                    checks[head] = word_check(model, profile, store)
-                else:
-                    shown = _study4(profile) if folder is None else folder.captions
-                    checks[head] = caption_check(model, head, *shown, store)
+            if head == WORDS:
+                checks[head] = word_check(model, profile, store)
+            else:
+                shown = _study4(profile) if folder is None else folder.captions
+                checks[head] = caption_check(model, head, *shown, store)
         except Exception as error:
             if failed is None:
                 raise

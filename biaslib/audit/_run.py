@@ -22,7 +22,7 @@ from biaslib.audit._parts import AuditedModel, Part, Setting, load
 from biaslib.audit.nulls import DRAWS, RESAMPLES
 from biaslib.capabilities import CapabilityError
 from biaslib.datasets import DataError
-from biaslib.errors import CheckpointError, without_panic
+from biaslib.errors import CheckpointError
 from biaslib.pictures.images import ImageError
 from biaslib.pictures.regions import NothingFoundError
 from biaslib.runtime import progress
@@ -233,8 +233,7 @@ def run(
     tables, not_run = [], []
     for part in progress(wanted, "audits"):
         try:
-            with without_panic():
-                tables.append(_scores(part, audited, setting))
+            tables.append(_scores(part, audited, setting))
         except Exception as error:  # the other parts run, and the report names this one
             not_run.append((part.study, part.name, *_reason(error)))
     left = [part for part in fitting if part not in wanted]

@@ -280,10 +280,8 @@ def revision_of(path: Path, open_clip: bool = False, beside: Iterable[Path] = ()
     Raises
     ------
     CheckpointError
-        As :func:`weight_files`; or if there are no weights.
+        As :func:`weight_files`.
     """
-    if path.is_dir():
-        require_weights(path, open_clip)
     return f"{path.name}, {checksums(path, open_clip, [*beside, *_layers_of_sentences(path)])}"
 
 
@@ -291,7 +289,7 @@ def checksums(path: str | Path, open_clip: bool = False, beside: Iterable[Path] 
     """Return the SHA-256 of the weights that are read, and of the settings beside them.
 
     Settings are the configuration, the tokenizer and the preparation of pictures: the same weights
-    give other numbers under others. Without weights the text is empty.
+    give other numbers under others.
 
     Examples
     --------
@@ -307,8 +305,6 @@ def checksums(path: str | Path, open_clip: bool = False, beside: Iterable[Path] 
     path = Path(path)
     folder = path.parent if path.is_file() else path
     weights = [path] if path.is_file() else weight_files(path, open_clip)
-    if not weights:
-        return ""
     one = len(weights) == 1
     of_weights = sha256_of(weights[0]) if one else _together(weights, folder)
     names = (*TOKENIZERS, *OF_IMAGES) if path.is_file() else SETTINGS

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from biaslib import runtime
 from biaslib.checkpoints import folders
 from biaslib.checkpoints.entries import ENTRIES, Entry
-from biaslib.checkpoints.files import require_weights
 from biaslib.checkpoints.names import place_of
 from biaslib.errors import CheckpointError, brought_by, shown
 from biaslib.runtime import unknown_name
@@ -267,8 +266,6 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
             folders.inspect(path)
             if path.is_dir():
                 folders.require_family(path, entry)
-                if entry.kinds:
-                    require_weights(path)
             require_readable(path, entry.family == "open_clip")
         if by_kind and entry.reads_many_kinds and path.is_dir():
             kind = folders.read_config(path, entry.name).get("model_type")

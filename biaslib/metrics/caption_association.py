@@ -276,11 +276,9 @@ def top_k(similarities: ArrayLike, k: int) -> np.ndarray:
     found = np.empty((len(scores), k), np.intp)
     for rows in _slices(len(scores), -(-scores.size // _IN_CACHE)):
         table = scores[rows].astype(np.float64)
-        # Exactly k are marked in every row, so that their places fall into rows of k.
-        nearest = np.flatnonzero(_best(table, k)).reshape(-1, k) % table.shape[1]
-        values = np.take_along_axis(table, nearest, axis=1)
-        order = np.argsort(-values, axis=1, kind="stable")
-        found[rows] = np.take_along_axis(nearest, order, axis=1)
+        nearest = _Nearest(len(table), k)
+        nearest.add(table, 0)
+        found[rows] = nearest.places()
     return found
 
 
@@ -459,25 +457,6 @@ def skew_at_k(composition: Composition, smoothing: float = 0.0) -> np.ndarray:
     shares = counts / (composition.n_retrieved + smoothing)
     with np.errstate(divide="ignore"):
         return np.log(shares / expected)
-
-
-def _best(values: np.ndarray, wanted: int) -> np.ndarray:
-    """Mark the largest values of every row; among equal ones those further left."""
-    if values.shape[1] <= wanted:
-        return np.ones(values.shape, bool)
-    place = values.shape[1] - wanted
-    least = np.partition(values, place, axis=1)[:, place, None]
-    best = values >= least
-    tied = np.flatnonzero(np.count_nonzero(best, axis=1) > wanted)
-    if tied.size:
-        best[tied] = _first_of_the_tied(values[tied], least[tied], wanted)
-    return best
-
-
-def _first_of_the_tied(values: np.ndarray, least: np.ndarray, wanted: int) -> np.ndarray:
-    above, equal = values > least, values == least
-    room = wanted - np.count_nonzero(above, axis=1)
-    return above | (equal & (np.cumsum(equal, axis=1) <= room[:, None]))
 
 
 def _slices(length: int, number: int) -> list[slice]:

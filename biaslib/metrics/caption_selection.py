@@ -504,7 +504,8 @@ def selection_scores(
     """
     highest = _highest(_table(scores, 3, "scores"), tolerance)
     shares, n = _shares(highest, ties), len(highest)
-    opposite, terms = _opposite(anti_stereotypical, n), _terms(targets, n)
+    opposite = _opposite(anti_stereotypical, n)
+    terms = None if targets is None else label_codes(targets, "targets", n)[0]
     groups = _categories(categories, n)
     require_relevant = flag(require_relevant, "require_relevant")
     require_anti = flag(require_anti, "require_anti")
@@ -785,7 +786,7 @@ def _vlbs(shares, rows, terms) -> Percentage:
 
 def _percentage(name, all_shares, rows, terms) -> Percentage:
     shares = all_shares[rows]
-    weights = np.ones(len(rows)) if terms is None else _one_over_size(terms[rows])
+    weights = np.ones(len(rows)) if terms is None else 1.0 / np.bincount(terms[rows])[terms[rows]]
     return Percentage(
         name=name,
         value=float(_weighted_percent(shares, weights)),
@@ -802,10 +803,6 @@ def _weighted_percent(shares, weights):
     with np.errstate(invalid="ignore"):
         values = 100.0 * (shares @ weights) / weights.sum(axis=0)
     return np.minimum(values, 100.0)  # thirds and the like can add up to a hair more
-
-
-def _one_over_size(terms: np.ndarray) -> np.ndarray:
-    return 1.0 / np.bincount(terms)[terms]
 
 
 def _harmonic(relevant, biased):
@@ -868,10 +865,6 @@ def _opposite(values: ArrayLike, n: int) -> np.ndarray:
     mask = real_array(values, name, "one truth value an image", 1, kinds="b")
     require_length(mask, n, name, "images")
     return mask
-
-
-def _terms(targets: Sequence | None, n: int) -> np.ndarray | None:
-    return None if targets is None else label_codes(targets, "targets", n)[0]
 
 
 def _categories(labels: Sequence | None, n: int) -> dict[str, np.ndarray]:

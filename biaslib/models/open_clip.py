@@ -18,6 +18,7 @@ from biaslib.checkpoints.files import require_weights, revision_of
 from biaslib.checkpoints.folders import read_config
 from biaslib.checkpoints.weights import CheckpointError, require_numbers_for
 from biaslib.models.dual import ContrastiveEncoder
+from biaslib.models.reading import steady
 from biaslib.models.tokens import require_embedded, require_fitting, require_known_words
 from biaslib.pictures.transforms import split
 from biaslib.runtime import unknown_name
@@ -62,6 +63,8 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     wrapped = settings["text_cfg"].get("hf_tokenizer_name")
     safely = {"trust_remote_code": False, "local_files_only": True} if wrapped else {}
     tokenizer = open_clip.get_tokenizer(name, **safely)
+    if wrapped:
+        tokenizer.tokenizer = steady(tokenizer.tokenizer, folder)
 
     require_embedded(getattr(tokenizer, "tokenizer", tokenizer), model, folder)
 

@@ -14,7 +14,7 @@ import transformers
 from tokenizers import Regex, normalizers
 
 from biaslib.checkpoints.entries import Entry
-from biaslib.checkpoints.files import LOCAL, read_json, revision_of, weight_files
+from biaslib.checkpoints.files import LOCAL, read_json, require_weights, revision_of
 from biaslib.checkpoints.weights import (
     read_weights,
     require_complete,
@@ -96,7 +96,7 @@ def read_network(
     config = kind.from_pretrained(folder, **LOCAL, **changes)
     build = getattr(network, "from_config", network)
     with quiet():
-        files = weight_files(folder)
+        files = require_weights(folder)
         require_numbers_for(lambda: build(copy.deepcopy(config)), folder / "config.json", files)
     how = {"config": config, "dtype": numbers, **LOCAL}
     model, missing = _complete(network, folder, name, how, optional, ignored)

@@ -85,7 +85,7 @@ def says_nothing(label: str) -> bool:
     >>> list(filter(says_nothing, ["?", "n.a.", "Not available", "♀", "-1", "other"]))
     ['?', 'n.a.', 'Not available']
     """
-    looks = unicodedata.normalize("NFKC", label).translate(LOOKS).casefold()
+    looks = _look(label)
     letters = "".join(filter(str.isalnum, looks))
     signs = any(unicodedata.category(sign)[0] == "S" for sign in looks)
     return bool(NOTHING.fullmatch(letters)) or not (letters or signs)

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pandas
 
-__all__ = ["COLUMNS", "tidy"]
+from biaslib import inference
+
+__all__ = ["COLUMNS", "described_test", "tidy"]
 
 COLUMNS = (
     "study",
@@ -34,6 +36,12 @@ the value, rests on; *seed*, of what is drawn.
 """
 
 OPTIONAL = ("low", "high", "p_value")
+
+
+def described_test(test: inference.PermutationResult, of: str = "") -> dict[str, object]:
+    """Return what a row of scores says of a test, under names that end with *of*."""
+    bounds = {f"p_low{of}": test.low, f"p_high{of}": test.high}
+    return {f"p_value{of}": test.p_value, **bounds, f"p_method{of}": test.method}
 
 
 def tidy(rows: pandas.DataFrame | Iterable[Mapping[str, Any]], **labels: Any) -> pandas.DataFrame:

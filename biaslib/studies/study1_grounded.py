@@ -29,7 +29,7 @@ from biaslib.pictures.images import Pictures, pictures, with_shared_regions
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _regions as regions
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies.scores import tidy
+from biaslib.studies.scores import described_test, tidy
 
 __all__ = [
     "DOMAINS",
@@ -693,12 +693,6 @@ def numerator(result: GroundedResult) -> float:
 
 
 # P-values
-
-
-def described_test(test: inference.PermutationResult, of: str = "") -> dict[str, object]:
-    """Return what a row of scores says of a test, under names that end with *of*."""
-    bounds = {f"p_low{of}": test.low, f"p_high{of}": test.high}
-    return {f"p_value{of}": test.p_value, **bounds, f"p_method{of}": test.method}
 
 
 def averaged(result: GroundedResult, labels: dict[str, np.ndarray]) -> GroundedResult:

@@ -19,7 +19,7 @@ from biaslib.metrics.association import cosines, effect_size_of_scores, require_
 from biaslib.models import stored
 from biaslib.runtime import Store, progress
 from biaslib.stimuli import pool as word_pools
-from biaslib.studies.scores import tidy
+from biaslib.studies.scores import described_test, tidy
 
 __all__ = [
     "LEVELS",
@@ -203,7 +203,7 @@ def score(
     n, n_texts = len(x_words) + len(y_words), len(x) + len(y)
     words = inference.permutation_test(x_words, y_words, rng=seed)
     items = words if n == n_texts else inference.permutation_test(x, y, rng=seed)
-    return {
+    row = {
         "test": embedded.name,
         "level": embedded.level,
         "statistic": "effect size",
@@ -211,19 +211,9 @@ def score(
         "low": interval.low,
         "high": interval.high,
         "value_ddof0": embedded.effect_size(ddof=0),
-        "p_value": words.p_value,
-        "p_low": words.low,
-        "p_high": words.high,
-        "p_method": words.method,
-        "p_value_paper": items.p_value,
-        "p_low_paper": items.low,
-        "p_high_paper": items.high,
-        "p_method_paper": items.method,
-        "n": n,
-        "n_texts": n_texts,
-        "n_partitions": words.n_partitions,
-        "seed": seed,
     }
+    row |= described_test(words) | described_test(items, "_paper")
+    return row | {"n": n, "n_texts": n_texts, "n_partitions": words.n_partitions, "seed": seed}
 
 
 def run(
