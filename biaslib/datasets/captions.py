@@ -215,9 +215,9 @@ def caption_column(files: Sequence[Path], column: str | None = None) -> str:
         kind = schema.field(name).type
         text = kind.value_type if str(kind).startswith("dictionary") else kind
         if str(text) not in TEXT_TYPES:
+            remedy = "leave the file out" if str(kind) == "null" else "pass the name as column="
             raise DataError(
-                f"{path}: the column {name!r} holds {kind}, and captions are text; pass column= "
-                "with the name of theirs",
+                f"{path}: the column {name!r} holds {kind}, and captions are text; {remedy}",
                 path=path,
                 word=name,
             )

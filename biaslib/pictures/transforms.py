@@ -250,6 +250,7 @@ def read_image_processor(folder: Path) -> Any:
     """Return the image processor of a folder, the one made with Pillow.
 
     The published models were trained and scored on pictures that Pillow made smaller; torchvision's
-    resizing gives slightly other pixels.
+    resizing gives slightly other pixels. Models that write take what ``AutoProcessor`` of
+    transformers takes, torchvision's where it is installed: its name is in their revision.
     """
     return transformers.AutoImageProcessor.from_pretrained(folder, backend="pil", **LOCAL)
