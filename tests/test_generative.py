@@ -3,7 +3,9 @@
 import datetime
 import itertools
 import json
+import shutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -456,3 +458,20 @@ def test_a_network_that_encodes_texts_apart_is_refused(tmp_path):
     transformers.Blip2ForConditionalGeneration(config).save_pretrained(tmp_path)
     with pytest.raises(CheckpointError, match="encoded and decoded apart"):
         models.load(str(tmp_path), device="cpu")
+
+
+@pytest.mark.parametrize("saved", ["before 4.47", "without a class token", "another strategy"])
+def test_a_processor_keeps_the_places_that_the_network_fills(saved, folders, tmp_path):
+    """huggingface/transformers, issues 30962 and 41206: ``config.json`` has what is missing."""
+    folder = Path(shutil.copytree(folders["llava"], tmp_path / "llava"))
+    settings = json.loads((folder / "processor_config.json").read_text())
+    lost = ("patch_size", "vision_feature_select_strategy", "num_additional_image_tokens")
+    if saved == "another strategy":
+        settings["vision_feature_select_strategy"] = "full"
+    for name in () if saved == "another strategy" else lost[2 * (saved != "before 4.47") :]:
+        del settings[name]
+    (folder / "processor_config.json").write_text(json.dumps(settings))
+    image, captions = np.zeros((1, 40, 50, 3), np.uint8), [["the woman is a nurse", "a man"]]
+    whole, found = (models.load(each, device="cpu") for each in (folders["llava"], folder))
+    expected = whole.log_likelihood(image, captions).total
+    np.testing.assert_allclose(found.log_likelihood(image, captions).total, expected, atol=1e-5)

@@ -559,6 +559,7 @@ def load(
     with quiet():
         processor = transformers.AutoProcessor.from_pretrained(folder, **LOCAL)
     processor.tokenizer = steady(processor.tokenizer, folder)
+    _count_as(network.config, processor)
     template = processor.chat_template or processor.tokenizer.chat_template
     if isinstance(template, dict):
         template = template.get("default")
@@ -570,3 +571,16 @@ def load(
         )
     revision, prompts = revision_of(folder), prompts or PROMPTS
     return Generative(network, processor, template, entry.name, revision, device, prompts, score)
+
+
+def _count_as(config: Any, processor: Any) -> None:
+    """Have LLaVA's processor keep as many places for a picture as the network makes vectors of it.
+
+    Folders saved before version 4.47 of transformers say it in ``config.json`` alone.
+    """
+    if hasattr(processor, "num_additional_image_tokens"):
+        strategy = "vision_feature_select_strategy"
+        processor.patch_size = config.vision_config.patch_size
+        setattr(processor, strategy, getattr(config, strategy, getattr(processor, strategy)))
+        with_class = config.vision_config.model_type == "clip_vision_model"
+        processor.num_additional_image_tokens = int(with_class)
