@@ -432,6 +432,13 @@ def test_parts_are_chosen_by_name_and_the_others_are_named(clip, store):
         audit.run(clip, "planted", store=store, parts=["zhou2023"])
 
 
+def test_a_part_that_another_one_stands_for_is_named_where_it_was_asked_for(clip, store):
+    name = "portraits by word, matching"
+    found = audit.run(clip, "planted", store=store, parts=[name]).not_run.set_index("part")
+    assert found.loc[name, "kind"] == "not possible"
+    assert "encode" in found.loc[name, "reason"]
+
+
 def test_a_part_that_fails_does_not_take_the_others_with_it(clip, store, monkeypatch):
     def failing(*_):
         raise RuntimeError("out of paper\nand ink")

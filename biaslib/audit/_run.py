@@ -225,7 +225,8 @@ def run(
     audited, store = load(given, profile, device), store or runtime.Store()
     _require_any(audited)
     fitting = [part for part in _parts.PARTS if part.instead not in audited.capabilities]
-    wanted = [part for part in chosen_parts(parts) if part in fitting]
+    named = chosen_parts(parts)
+    wanted = [part for part in named if part in fitting]
     checks, notes = _checks(audited, Setting(stimuli, store, folder), wanted)
     setting = Setting(stimuli, store, folder, checks, n_resamples)
     planned = least_p_values([part for part in wanted if not part.missing(audited)], setting)
@@ -238,6 +239,10 @@ def run(
             not_run.append((part.study, part.name, *_reason(error)))
     left = [part for part in fitting if part not in wanted]
     not_run += [(part.study, part.name, "not asked for", "not asked for") for part in left]
+    for part in named if parts is not None else ():
+        if part not in fitting:
+            reason = f"the model does {part.instead}, and is asked by the part that needs it"
+            not_run.append((part.study, part.name, reason, "not possible"))
     table = pandas.DataFrame(not_run, columns=["study", "part", "reason", "kind"])
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     notes = [*getattr(audited.model, "notes", ()), *notes]
