@@ -582,5 +582,5 @@ def _count_as(config: Any, processor: Any) -> None:
         strategy = "vision_feature_select_strategy"
         processor.patch_size = config.vision_config.patch_size
         setattr(processor, strategy, getattr(config, strategy, getattr(processor, strategy)))
-        with_class = config.vision_config.model_type == "clip_vision_model"
-        processor.num_additional_image_tokens = int(with_class)
+        if config.vision_config.model_type == "clip_vision_model":
+            processor.num_additional_image_tokens = 1  # its class embedding
