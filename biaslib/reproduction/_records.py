@@ -71,7 +71,8 @@ def stamp(
     -------
     dict
         *format*, *paper*, *size* (``full`` or ``taste``), *made* (UTC), *minutes*; *device*,
-        *driver*, *precision*, that of the models as they were loaded, and *outputs*, that of their cached outputs (``model:
+        *driver*, *precision*, that of the models as they were loaded, and *outputs*, that of their
+        cached outputs (``model:
         precision``); *biaslib* and *source* (version and hash of the code), *versions* of
         libraries; *networks* (by name: *revision* and *sha256* of the files), *detector* (the same,
         or why there is none), *data* (checksum by name); *pictures* and *counts*.
