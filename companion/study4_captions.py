@@ -10,6 +10,7 @@ import pandas
 from biaslib import display, published
 from biaslib.display import interval_text, interval_texts, signed
 from biaslib.metrics import caption_selection
+from biaslib.runtime import TASTE
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge_function, judge_list
 from companion._shared import emoji_on_white, of_the_run, p_cells
@@ -35,7 +36,7 @@ def tiny(table: pandas.DataFrame, profile: str = "planted") -> pandas.DataFrame:
     >>> tiny(pandas.DataFrame({"model": ["oracle", "CLIP"]}))["model"].tolist()
     ['perfect model', 'tiny-CLIP']
     """
-    if profile == "paper":
+    if profile != "planted":
         return table
     columns = [name for name in ("model", "first", "second") if name in table]
     return table.assign(**{name: table[name].map(tiny_name) for name in columns})
@@ -54,15 +55,18 @@ def tiny_name(model: str) -> str:
     return f"tiny-{model}"
 
 
+OF_NO_PAPER = {"planted": " (planted world, tiny models)", "taste": f" ({TASTE})"}
+
+
 def titled(caption: str, profile: str) -> str:
-    """Return a table's caption, which in ``planted`` says that its numbers are of tiny models.
+    """Return a table's caption, which says if its numbers are of tiny models, or of a taste.
 
     Examples
     --------
     >>> titled("Scores of six models", "planted")
     'Scores of six models (planted world, tiny models)'
     """
-    return f"{caption} (planted world, tiny models)" if profile != "paper" else caption
+    return caption + OF_NO_PAPER.get(profile, "")
 
 
 # The paper's own tables
@@ -122,9 +126,9 @@ def results(found: study.Run, scores: pandas.DataFrame, *figures: display.Figure
     return of_the_run(profile, *parts)
 
 
-def missing_tables(given: study.Inputs) -> list[display.Table]:
-    """Return what is there of the images, and what cannot be computed; nothing if all are there."""
-    parts = []
+def missing_tables(given: study.Inputs, missing: pandas.DataFrame = ()) -> list[display.Table]:
+    """Return what could not be fetched, what is there of the images, and what is not computed."""
+    parts = [display.table(missing, "What could not be had")] if len(missing) else []
     if given.links is not None:
         parts.append(display.table(given.links, "Links that still lead to an image, by category"))
     if len(missing := study.missing_inputs(given)):
@@ -155,11 +159,11 @@ def _selections(found: study.Run, scores: pandas.DataFrame) -> list[display.Tabl
     )
     of_selection, of_choices, of_pairs = (titled(caption, profile) for caption in captions)
     parts = [display.table(scores_table(tiny(scores, profile)), of_selection)]
-    if profile == "paper":
+    if profile != "planted":
         every = scores_table(study.selection_scores(found))
-        parts.append(display.table(every, "Table 3 once more, of all images"))
+        parts.append(display.table(every, titled("Table 3 once more, of all images", profile)))
     parts.append(display.table(choices, of_choices, decimals=1))
-    return [*parts, display.table(paired_table(pairs), of_pairs)]
+    return parts + ([display.table(paired_table(pairs), of_pairs)] if len(pairs) else [])
 
 
 # Table 2 and Figure 3
@@ -167,11 +171,11 @@ def _selections(found: study.Run, scores: pandas.DataFrame) -> list[display.Tabl
 
 def models_table(found: study.Run) -> pandas.DataFrame:
     """Return the paper's Table 2 with what each model was scored by here, or why it was not."""
-    printed = published.table("zhou2022", 2).set_index("model")
+    printed = published.table("zhou2022", 2).set_index("model")["pretraining_objectives"]
     why = dict(zip(found.skipped["model"], found.skipped["reason"], strict=True))
     rows = []
-    for way in study.MODEL_HEADS:
-        objectives = printed.at[way.model, "pretraining_objectives"]
+    for way in found.inputs.heads:
+        objectives = printed.get(way.model, "–")
         scored_by = study.HEADS[way.head] + (" (as in the paper)" if way.as_in_paper else "")
         ran = "yes"
         if way.label not in found.scored:

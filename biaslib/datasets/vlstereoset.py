@@ -20,7 +20,7 @@ from biaslib.checkpoints.downloads import retrieve
 from biaslib.datasets._pronouns import GENDERED, with_they
 from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
 from biaslib.datasets.problems import DataError, problems, require_sound, require_table
-from biaslib.metrics.inputs import whole_number
+from biaslib.metrics.inputs import one_of, whole_number
 from biaslib.runtime import cleaned, file_sha256, read_table
 
 __all__ = [
@@ -72,6 +72,9 @@ decide nothing.
 """
 
 LABELS = ("stereotype", "anti-stereotype")
+
+ALL_HERE = "–"
+"""Stands in a table of what is left where no link is dead."""
 
 COLUMNS = {
     "bias_type": "category",
@@ -139,7 +142,9 @@ def released(folder: str | Path) -> VLStereoSet:
     return read(path)
 
 
-def fetch_images(folder: str | Path, again: bool = False) -> pandas.DataFrame:
+def fetch_images(
+    folder: str | Path, again: bool = False, category: str | None = None
+) -> pandas.DataFrame:
     """Download the images of the released links to ``images/`` of a folder, and the table to it.
 
     What became of each link is written to ``images/downloads.csv``, which names the file of every
@@ -151,6 +156,8 @@ def fetch_images(folder: str | Path, again: bool = False) -> pandas.DataFrame:
         That of :func:`biaslib.runtime.data_folder`; made if it is not there.
     again
         Ask dead links again.
+    category
+        The one whose links are asked, ``gender`` for example; None asks all.
 
     Returns
     -------
@@ -160,9 +167,13 @@ def fetch_images(folder: str | Path, again: bool = False) -> pandas.DataFrame:
     Raises
     ------
     InputError
-        As :func:`released`.
+        As :func:`released` and :func:`biaslib.datasets.download_images`; or if no row is of the
+        category.
     """
     table = released(folder).table
+    if category is not None:
+        one_of(category, "category", sorted(table["category"].unique()))
+        table = table[table["category"] == category]
     return download_images(links(table), Path(folder) / IMAGES, again=again)
 
 
@@ -354,7 +365,7 @@ def _coverage(table: pandas.DataFrame, kept: pandas.DataFrame, lost: pandas.Data
     counts.loc["all"] = counts.sum()
     reasons = {name: counted(lost.loc[lost["test"] == name, "outcome"]) for name in categories}
     reasons["all"] = counted(lost["outcome"])
-    counts["what came instead"] = [reasons[name] or "–" for name in counts.index]
+    counts["what came instead"] = [reasons[name] or ALL_HERE for name in counts.index]
     return counts.reset_index()
 
 

@@ -3,7 +3,8 @@ r"""Study 4, VLStereoSet (Zhou, Lai and Jiang 2022): which of three captions doe
 Six models, each scored as the paper did, ALBEF and FLAVA by other heads too: nine in all.
 Every image has a stereotypical, an anti-stereotypical and an irrelevant caption: n images take 3 n
 passes, and 4 n more for the shifts lmss and vlss (neutral captions, and these with a white image).
-What was scored is stored, so that a run that is killed goes on where it stopped.
+What was scored is stored, so that a run that is killed goes on where it stopped. A taste asks a
+small CLIP about the images of gender alone.
 """
 
 import functools
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from biaslib import inference, models
+from biaslib import inference, models, runtime
 from biaslib.capabilities import (
     ENCODE,
     LIKELIHOOD,
@@ -27,6 +28,7 @@ from biaslib.capabilities import (
     CapabilityError,
     require,
 )
+from biaslib.checkpoints.registry import REGISTRY
 from biaslib.datasets import DataError, vlstereoset
 from biaslib.errors import CheckpointError
 from biaslib.metrics import caption_selection
@@ -35,8 +37,9 @@ from biaslib.models import stored
 from biaslib.pictures.images import Pictures, pictures
 from biaslib.pictures.regions import NothingFoundError
 from biaslib.runtime import Store, data_folder, progress
+from biaslib.studies._fetch import MISSING, Part, fetched, weights
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies.scores import tidy
+from biaslib.studies.scores import Recorded, tidy
 
 __all__ = [
     "HEADS",
@@ -46,12 +49,16 @@ __all__ = [
     "Run",
     "Scored",
     "caption_scores",
+    "fetch",
+    "for_record",
     "inputs",
     "load",
     "missing_inputs",
     "over_selections",
     "paired_tests",
     "paper_inputs",
+    "parts",
+    "recorded",
     "reference_models",
     "run",
     "score_inputs",
@@ -65,6 +72,7 @@ __all__ = [
 STUDY = "zhou2022"
 CAPTIONS = list(caption_selection.CAPTIONS)
 PAIR = ["stereotype", "anti-stereotype"]
+WHEN = ("here", "released")
 NEUTRAL = [f"neutral {name}" for name in PAIR]
 LEFT = "gendered words left"
 TOLERANCE = 1e-9
@@ -140,6 +148,11 @@ before the projection: both are here.
 """
 
 
+TASTE_CATEGORY = "gender"
+TASTE_HEADS = (ModelHead("TinyCLIP", "contrastive", False, "", "tinyclip"),)
+"""A taste: a small CLIP that none of the papers has, on the images of gender."""
+
+
 @dataclass(frozen=True)
 class Inputs:
     """What is shown and said.
@@ -162,6 +175,8 @@ class Inputs:
         Links and images by category, where images come by links.
     balance
         Whether vlrs, vlbs and ivlas are those of a balanced selection.
+    heads
+        Models and heads that are asked.
     """
 
     table: pandas.DataFrame
@@ -172,6 +187,7 @@ class Inputs:
     checksum: str = ""
     links: pandas.DataFrame | None = None
     balance: bool = False
+    heads: Sequence[ModelHead] = MODEL_HEADS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "images", pictures(self.images))
@@ -239,10 +255,108 @@ class Run:
 
     @property
     def weights(self) -> dict[str, str]:
-        """Revision by model, for the stamp: in ``paper`` by its name in the registry."""
-        in_paper = self.inputs.profile == "paper"
+        """Revision by model, for the stamp: of released ones by its name in the registry."""
+        toy = self.inputs.profile == "planted"
         heads = ((scored.model_head, scored.revision) for scored in self.scored.values())
-        return {head.paper if in_paper else head.model: revision for head, revision in heads}
+        return {head.model if toy else head.paper: revision for head, revision in heads}
+
+
+# From nothing to a record
+
+
+def parts(size: str = "full") -> list[Part]:
+    """Return what the study reads in ``paper``, of one size: see :func:`fetch`."""
+    taste = size == "taste"
+    category, gigabytes = (TASTE_CATEGORY, 0.1) if taste else (None, 0.6)
+
+    def get() -> None:
+        vlstereoset.fetch_images(data_folder("vlstereoset", make=True), category=category)
+
+    pictures_ = Part("VLStereoSet", vlstereoset.URL, gigabytes, "", get)
+    if taste:
+        return [pictures_, *(weights(head.paper) for head in TASTE_HEADS)]
+    labels: dict[str, list[str]] = {}
+    for head in MODEL_HEADS:
+        labels.setdefault(head.paper, []).append(head.label)
+        if REGISTRY[head.paper].features:
+            labels.setdefault("detector", []).append(head.label)
+    without = {name: f"{'; '.join(those)}: left out" for name, those in labels.items()}
+    return [pictures_, *(weights(name, text) for name, text in without.items())]
+
+
+def fetch(size: str | None = None) -> pandas.DataFrame:
+    """Download what the study reads in ``paper``, unless it is here already.
+
+    VLStereoSet's table, the images that its links still lead to (some 0.6 GB), and the weights of
+    all models and of the detector (4.7 GB); for a taste the images of gender (some 0.1 GB) and the
+    weights of a small CLIP. What became of each link is in ``images/downloads.csv`` of the data
+    folder ``vlstereoset``.
+
+    Parameters
+    ----------
+    size
+        ``full`` or ``taste``; None takes that of the run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What could not be had: *what*, what the study does *without it*, and the *reason*. Images
+        whose links are dead have a row a category.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be had or is not the one that is pinned, no image is there, or the disk
+        is full.
+    """
+    size = runtime.size(size)
+    missing, lost = fetched(parts(size)), []
+    _, _, coverage = _released(data_folder("vlstereoset"), size)
+    for row in coverage.iloc[:-1].to_dict("records"):
+        if row["what came instead"] != vlstereoset.ALL_HERE:
+            here, asked = (sum(row[f"{label}, {when}"] for label in PAIR) for when in WHEN)
+            left = f"{here} of {asked} rows are left, a balanced selection has "
+            left += f"{row['balanced now']} of {row['balanced as released']}"
+            lost.append((f"some images of {row['category']}", left, row["what came instead"]))
+    return pandas.concat([missing, pandas.DataFrame(lost, columns=MISSING)], ignore_index=True)
+
+
+def _released(folder: Path, size: str) -> tuple[str, pandas.DataFrame, pandas.DataFrame]:
+    """Return checksum of VLStereoSet's table, its rows with an image, and what is left of it."""
+    released = vlstereoset.released(folder)
+    table = released.table
+    if size == "taste":
+        table = table[table["category"] == TASTE_CATEGORY]
+    return released.sha256[:12], *vlstereoset.with_images(table, folder)
+
+
+def for_record(found: Run, scores: pandas.DataFrame, moved: pandas.DataFrame) -> Recorded:
+    """Return what goes into the record of a run.
+
+    Parameters
+    ----------
+    found
+        What :func:`run` returned.
+    scores
+        Of :func:`selection_scores`, of the selection.
+    moved
+        Of :func:`shifts`.
+    """
+    given, tables = found.inputs, [scores, shift_scores(moved)]
+    if given.profile != "planted":
+        tables.append(selection_range(found))
+    asked = there = len(given.table)
+    if given.links is not None:
+        asked = given.links.filter(like=", released").iloc[-1].sum()
+    return Recorded(tables, asked, there, images=[given.images])
+
+
+def recorded(provenance: runtime.Provenance) -> Recorded:
+    """Run the study as its chapter does, and return what goes into its record."""
+    given = inputs("paper", size=provenance.size)
+    found = run(given.heads, given, store=Store())
+    provenance.record(data={given.dataset: given.checksum}, weights=found.weights)
+    return for_record(found, selection_scores(found, selected(given)), shifts(found))
 
 
 # What is shown and said
@@ -267,13 +381,16 @@ def inputs(profile: str | None = None, **settings: Any) -> Inputs:
     return provided_inputs("study4_captions", profile, settings)
 
 
-def paper_inputs(folder: str | Path | None = None) -> Inputs:
+def paper_inputs(folder: str | Path | None = None, size: str | None = None) -> Inputs:
     """Return VLStereoSet: all rows of ``VLStereoSet.csv`` whose image is in ``images/``.
 
     Parameters
     ----------
     folder
         Of both; None takes ``data_folder("vlstereoset")``.
+    size
+        ``full`` or ``taste``, which has the rows of gender, for a small CLIP alone; None takes that
+        of the run.
 
     Raises
     ------
@@ -283,18 +400,19 @@ def paper_inputs(folder: str | Path | None = None) -> Inputs:
         If the table is not sound or no image is there.
     """
     folder = data_folder("vlstereoset") if folder is None else Path(folder)
-    released = vlstereoset.released(folder)
-    kept, coverage = vlstereoset.with_images(released.table, folder)
+    size = runtime.size(size)
+    checksum, kept, coverage = _released(folder, size)
     kept = kept.reset_index(drop=True)
     return Inputs(
         table=kept.join(vlstereoset.neutralised(kept)[[*NEUTRAL, LEFT]]),
         images=pictures(kept["path"].tolist()),
         white=pictures([np.full((224, 224, 3), 255, np.uint8)]),
-        profile="paper",
-        dataset="VLStereoSet",
-        checksum=released.sha256[:12],
+        profile="taste" if size == "taste" else "paper",
+        dataset=f"VLStereoSet, {TASTE_CATEGORY}" if size == "taste" else "VLStereoSet",
+        checksum=checksum,
         links=coverage,
         balance=True,
+        heads=TASTE_HEADS if size == "taste" else MODEL_HEADS,
     )
 
 
@@ -362,8 +480,9 @@ def _in_selection(given: Inputs) -> np.ndarray:
 
 def load(model_head: ModelHead, profile: str | None = None, **world: Any) -> Any:
     """Load a model; ``world`` is dose, seed and planted_in of a planted checkpoint."""
-    name = model_head.paper if profile == "paper" else model_head.planted
-    return models.load(name, profile=profile, **world)
+    if profile in ("paper", "taste"):
+        return models.load(model_head.paper, profile="paper", **world)
+    return models.load(model_head.planted, profile=profile, **world)
 
 
 def caption_scores(
