@@ -384,12 +384,14 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
+    cause: Exception | None = None
     with one_at_a_time(path):
         for url in () if path.is_file() else urls:
             try:
                 _download(mirrored(url), path, sha256)
                 break
             except (OSError, ValueError) as error:
+                cause = error
                 failed.append(f"{url}: {' '.join(str(error).split()) or type(error).__name__}")
     if not path.is_file():
         problems = "; ".join(failed) or "no address of it is known"
@@ -397,7 +399,7 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
             f"{path.name} could not be downloaded ({problems}). Run the same call again to go on, "
             f"or place the file by hand: {steps}. {OFFLINE}",
             path=path,
-        )
+        ) from cause
     if failed:
         warnings.warn(
             f"{path.name} was taken from {url}; before, {'; '.join(failed)}", stacklevel=2

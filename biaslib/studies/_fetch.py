@@ -1,5 +1,6 @@
 """What a study in ``paper`` is made of: one list for its gigabytes, a first look, and fetching."""
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -65,14 +66,27 @@ def fetched(parts: Sequence[Part]) -> pandas.DataFrame:
     Raises
     ------
     InputError
-        If one cannot be had without which there is no study.
+        If one cannot be had without which there is no study, or the disk is full.
     """
     missing = []
     for part in parts:
         try:
             part.get()
         except (InputError, OSError) as error:
+            if _is_full_disk(error):
+                raise InputError(
+                    f"the disk is full: {part.what} takes some {part.gigabytes:.2g} GB. Make room, "
+                    "or name folders on a larger disk (BIASLIB_CACHE, BIASLIB_DATA), and run the "
+                    "same again: it goes on"
+                ) from error
             if not part.without:
                 raise
             missing.append((part.what, part.without, str(error)))
     return pandas.DataFrame(missing, columns=MISSING)
+
+
+def _is_full_disk(error: BaseException | None) -> bool:
+    """Tell whether an error, or one that it came of, is of a disk that takes no more."""
+    while error is not None and getattr(error, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
+        error = error.__cause__ or error.__context__
+    return error is not None

@@ -47,15 +47,20 @@ def _row(
     return dict(zip(HEADER, values, strict=True))
 
 
-def build(folder: Path) -> None:
-    """Write the table and its images below the folder of data; two links are dead."""
-    place = folder / "vlstereoset"
-    (place / "images").mkdir(parents=True, exist_ok=True)
-    table = rows()
-    with open(place / vlstereoset.FILE, "w", encoding="utf-8-sig", newline="") as stream:
+def write(path: Path, table: list[dict[str, str]]) -> None:
+    """Write rows as the released file has them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="utf-8-sig", newline="") as stream:
         writer = csv.DictWriter(stream, HEADER)
         writer.writeheader()
         writer.writerows(table)
+
+
+def build(folder: Path) -> None:
+    """Write the table and its images below the folder of data; two links are dead."""
+    place = folder / "vlstereoset"
+    write(place / vlstereoset.FILE, rows())
+    (place / "images").mkdir(exist_ok=True)
     links = vlstereoset.links(vlstereoset.read(place / vlstereoset.FILE).table)
     drawn = plantedworld.draw(
         plantedworld.faces(12, np.random.default_rng(0)).iloc[: len(links)], size=96
