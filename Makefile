@@ -174,3 +174,4 @@ release: $(INSTALLED)
 
 repository: $(INSTALLED)
 	$(BIN)/python tools/repository.py $(URL)
+	$(BIN)/python tools/notebook_copies.py

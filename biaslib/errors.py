@@ -77,6 +77,10 @@ class CapabilityError(InputError):
 class CheckpointError(InputError):
     """A checkpoint that is not what the model needs; its text says what is wrong and what to do."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what notebooks show of it: its text, since no line of code is at fault."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 def refusal(path: str | Path, problem: str, word: str | None = None) -> CheckpointError:
     """Return the error about a file or folder, which its text begins with.

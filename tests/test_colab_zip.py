@@ -16,11 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from biaslib import models
+from biaslib.checkpoints import downloads
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import colab_zip  # noqa: E402
 import environments  # noqa: E402
 import notebook_copies  # noqa: E402
+import plain_markdown  # noqa: E402
+import registry  # noqa: E402
 
 OURS = re.compile(r"(biaslib|companion|plantedworld|__editable__|twemoji|_virtualenv|distutils-)")
 """What the machine lacks: our packages, and one of those that Colab lacks."""
@@ -128,6 +133,21 @@ def test_a_machine_with_nothing_runs_the_first_cell_from_the_zip(machine, own, c
     assert not installed & {"torch", "numpy", "torchvision", "pandas"}
     again = run(machine, tmp_path, first_cell(copies, "what_holds_up"))
     assert "Installing" not in again.stdout
+
+
+def test_the_zip_carries_the_pages_to_which_errors_point(tmp_path):
+    with zipfile.ZipFile(colab_zip.write(tmp_path / "x.zip", [], {})) as made:
+        pages = {name: made.read(name).decode() for name in made.namelist()}
+    assert sorted(pages) == ["README.md", "colab.md", "model_files.md"]
+    parts = re.findall(r"^### (.*)", pages["model_files.md"], re.M)
+    for entry in filter(registry.by_hand, models.REGISTRY.values()):
+        page, part = re.fullmatch(r"(\S+) .*'(.*)'", downloads.steps_for(entry)).groups()
+        assert page in pages
+        assert part == entry.name
+        assert part in parts
+    for text in pages.values():
+        assert plain_markdown.left_over(text) == []
+        assert not re.search(r"\]\((?!https://)|YOUR_ACCOUNT", text)
 
 
 def test_what_colab_lacks_is_pinned_and_what_it_has_is_not_carried():

@@ -4,6 +4,8 @@ The copies that are committed are compared with what the tool makes of the noteb
 checked on the committed files, as a reader opens them; and two are run as a newcomer runs them.
 """
 
+import csv
+import dataclasses
 import json
 import re
 import sys
@@ -132,16 +134,46 @@ def test_the_content_note_is_open(path):
 
 @each_copy
 def test_every_link_leads_somewhere(path):
+    """From a notebook on a drive, too, beside which there is nothing."""
     book = f"{repository.address()}/blob/{book_index.BRANCH}/"
     for text in texts(path):
         for anchor in rendered(text).find_all("a", href=True):
             target = anchor["href"]
             assert anchor.get_text().strip()
+            assert re.match("https?://", target)
+            assert "YOUR_ACCOUNT" not in target
             if target.startswith(book):
                 assert (ROOT / target.removeprefix(book).partition("#")[0]).is_file(), target
-            elif not re.match("https?://", target):
-                assert "#" not in target, "no anchor works in every program"
-                assert (path.parent / target).is_file(), target
+    said = "\n".join(texts(path, "code"))
+    assert re.findall(r"\]\((?!http)[^()\s]*\.(?:ipynb|md)[^()\s]*\)", said) == []
+
+
+@pytest.mark.parametrize(
+    ("address", "site", "chapter", "file"),
+    [
+        ("", "", "Foundations", "a page"),
+        (
+            "https://github.com/o/n",
+            "",
+            "[Foundations](https://github.com/o/n/blob/main/colab/foundations.ipynb)",
+            "[a page](https://github.com/o/n/blob/main/book/profiles.md#x)",
+        ),
+        (
+            "https://github.com/o/n",
+            "https://o.org/b",
+            "[Foundations](https://o.org/b/notebooks/foundations.html)",
+            "[a page](https://o.org/b/book/profiles.html#x)",
+        ),
+    ],
+)
+def test_a_link_goes_to_the_site_else_to_the_repository_else_is_none(
+    address, site, chapter, file, book
+):
+    known = dataclasses.replace(book, address=address, site=site)
+    title = book.titles["notebooks/foundations"]
+    text = "[](foundations.ipynb), [a page](../book/profiles.md#x), [i](https://github.com/YOUR_ACCOUNT/n)"
+    found = plain_markdown.inline(text, plain_markdown.Page(known, "notebooks/study1_grounded"))
+    assert found == f"{chapter}, {file}, i".replace("Foundations", title)
 
 
 def test_authors_and_year_tell_the_entries_of_the_bibliography_apart():
@@ -176,10 +208,11 @@ def test_the_first_cell_installs_only_what_is_missing_and_offers_the_profile(
     source, wanted = re.search(r'(source = .*)\n.*("biaslib.* @ \{source\}")', original).groups()
     assert source in first
     assert wanted in first
-    with_profile = "runtime.start(PROFILE)" in "\n".join(texts(SOURCE / path.name, "code"))
+    with_profile = "runtime.start(PROFILE" in "\n".join(texts(SOURCE / path.name, "code"))
     assert ('PROFILE = "planted"  # @param ["planted", "paper"]' in first) == with_profile
-    assert ('PRECISION = "float32"  # @param ["float32", "auto"]' in first) == with_profile
-    assert (f'(PROFILE, PRECISION, "{path.stem}")' in first) == with_profile
+    assert ('PRECISION = "auto"  # @param ["auto", "float32"]' in first) == with_profile
+    sized = ", size=SIZE" if path.stem.startswith("study") else ""
+    assert (f'(PROFILE, PRECISION, "{path.stem}"{sized})' in first) == with_profile
     assert not re.search(r"^PROFILE = ", "\n".join(texts(path, "code")[1:]), re.M)
     shell, code = Shell(), TransformerManager().transform_cell(first)
     exec(code, {"get_ipython": lambda: shell})
@@ -253,10 +286,16 @@ def test_a_newer_zip_is_taken(there, taken, monkeypatch, tmp_path, capsys):
 
 # Each construct of the book's Markdown
 
+FILE = ROOT / "companion" / "data" / "decidable.csv"
+ROWS = list(csv.reader(FILE.read_text(encoding="utf-8").splitlines()))
+LINES = [f"| {' | '.join(row)} |" for row in ROWS]
+DECIDABLE = "\n".join(["*Two*\n", LINES[0], "|" + " --- |" * len(ROWS[0]), *LINES[1:]])
+
 
 @pytest.fixture(scope="module")
 def book():
-    return book_index.read_book(ROOT)
+    """The book, as if it had an address."""
+    return dataclasses.replace(book_index.read_book(ROOT), address="https://github.com/o/n")
 
 
 @pytest.fixture
@@ -275,11 +314,11 @@ def page(book):
         ("{py:func}`~biaslib.inference.adjust` of {mod}`biaslib.inference`",
          "`adjust` of `biaslib.inference`"),
         ("a {math}`d_0` and `{eq}` in code", "a $d_0$ and `{eq}` in code"),
-        ("[](foundations.ipynb#many-tests)", "[Many tests](foundations.ipynb)"),
-        ("[](study2_masked.ipynb)",
-         "[Study 2: masked words](study2_masked.ipynb)"),
+        ("[](foundations.ipynb#many-tests)",
+         "[Many tests](https://github.com/o/n/blob/main/colab/foundations.ipynb)"),
         ("[x](../book/profiles.md#a)",
-         f"[x]({repository.address()}/blob/main/book/profiles.md#a)"),
+         "[x](https://github.com/o/n/blob/main/book/profiles.md#a)"),
+        ("```{csv-table} Two\n:file: ../companion/data/decidable.csv\n```", DECIDABLE),
         (":::{admonition} Content note\n:class: dropdown warning\nWords.\n:::",
          "> **⚠️ Content note**\n>\n> Words."),
         (":::{admonition} More *here*\n:class: dropdown\nWords.\n:::",
@@ -313,7 +352,7 @@ def test_a_caption_gets_its_number_and_a_template_its_words(page, book):
         'display.say("See {{numref}}`fig-grounded-effects`: {x}, [p](../book/profiles.md).", x=1)'
     )
     found = notebook_copies.in_copies(said, page)
-    assert f"See Fig. {figure}: {{x}}, [p]({repository.address()}/blob/main/" in found
+    assert f"See Fig. {figure}: {{x}}, [p](https://github.com/o/n/blob/main/" in found
 
 
 # Run as a newcomer runs them

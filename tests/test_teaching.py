@@ -169,6 +169,21 @@ def test_a_classroom_notebook_has_exercises_and_what_they_need_and_no_solution(p
     assert "".join(bare["cells"][-1]["source"]).splitlines()[-1] == "run"
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_classroom_notebook_begins_as_the_chapters_copy(path):
+    """It installs from the zip, and offers profile and taste, which no later cell takes back."""
+    bare = json.loads(classroom(path.parent, path.stem, "Terms."))
+    copy = json.loads((ROOT / "colab" / path.name).read_text(encoding="utf-8"))
+    code, theirs = (
+        ["".join(c["source"]) for c in each["cells"] if c["cell_type"] == "code"]
+        for each in (bare, copy)
+    )
+    assert code[0] == theirs[0]
+    assert not re.search(r"^(PROFILE|SIZE) = ", "\n".join(code[1:]), re.M)
+    study = path.stem.startswith("study")
+    assert ('SIZE = "full"  # @param ["full", "taste"]' in code[0]) == study
+
+
 @pytest.mark.parametrize("stem", ["what_is_measured", "study2_masked"])
 def test_a_classroom_notebook_runs_with_its_exercises_unanswered(stem):
     given = nbformat.reads(classroom(ROOT / "notebooks", stem, "Terms."), 4)

@@ -51,15 +51,16 @@ class Book:
         return self.labels[label]
 
     def page(self, document: str, anchor: str = "") -> str:
-        """Return the address of a page: on the site, or of its source until there is a site."""
+        """Return the address of a page: on the site, else of its source, else nothing."""
         end = f"#{anchor}" if anchor else ""
         if self.site:
             return f"{self.site}/{document}.html{end}"
-        return self.file(document + self.suffixes[document]) + end
+        file = self.file(document + self.suffixes[document])
+        return file + end if file else ""
 
     def file(self, path: str) -> str:
-        """Return the address of a file of the repository."""
-        return f"{self.address}/blob/{BRANCH}/{path}"
+        """Return the address of a file of the repository, or nothing where none is set."""
+        return f"{self.address}/blob/{BRANCH}/{path}" if self.address else ""
 
     def term(self, term: str) -> str:
         """Return the address of a term in the glossary, or nothing without a site."""
@@ -72,7 +73,7 @@ class Book:
 def read_book(root: Path) -> Book:
     """Read the book of a repository."""
     book = Book(
-        repository.address(), repository.site(), Bibliography(root / "book" / "references.bib")
+        repository.known(), repository.site(), Bibliography(root / "book" / "references.bib")
     )
     for number, document in enumerate(documents(root)):
         notebook = root / f"{document}.ipynb"

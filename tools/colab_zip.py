@@ -14,6 +14,8 @@ import zipfile
 from pathlib import Path
 
 import notebook_copies
+from book_index import read_book
+from plain_markdown import Page, plain
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "_build" / "colab" / f"{notebook_copies.ZIP}.zip"
@@ -43,8 +45,12 @@ README = """\
    and NumPy as they are.
 
 For another version, put its zip beside this one or in its place: the newest is taken.
-The page book/colab.md of the book says what the profile "paper" takes.
+colab.md says what the profile "paper" takes, and model_files.md how to place by hand a file that no
+program gets: errors of downloads name its part.
 """
+
+PAGES = ("colab", "model_files")
+"""Pages of the book that the zip carries, since a notebook on a drive reaches no other."""
 
 
 def own_wheel(folder: Path) -> Path:
@@ -78,6 +84,17 @@ def fetched_wheels(folder: Path) -> list[Path]:
     return sorted(folder.glob("*-none-any.whl"))
 
 
+def pages() -> dict[str, str]:
+    """Return pages of the book in plain Markdown, by the names of their files."""
+    book = read_book(ROOT)
+    return {
+        f"{name}.md": plain(
+            (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8"), Page(book, f"book/{name}")
+        )
+        for name in PAGES
+    }
+
+
 def write(path: Path, wheels: list[Path], copies: dict[str, str]) -> Path:
     """Write the zip, unpacked in itself: damage shows in one kind of error."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +103,8 @@ def write(path: Path, wheels: list[Path], copies: dict[str, str]) -> Path:
             made.write(wheel, wheel.name)
         for name, text in copies.items():
             made.writestr(f"notebooks/{name}", text)
-        made.writestr("README.md", README)
+        for name, text in ({"README.md": README} | pages()).items():
+            made.writestr(name, text)
     return path
 
 

@@ -23,11 +23,15 @@ HIDING = {"hide-cell", "hide-input", "remove-cell", "remove-input"}
 IN_WORDS = "# @title In words"
 STAMP = "# @title What this run used"
 SOLUTION_ENDS = re.compile(r"^(?=(?:`{3,}|:{3,})\{solution-(?:start|end)\})", re.M)
-LINK_IN_CODE = re.compile(r"\[[^\[\]\n]*\]\(\.\./[^()\s]+\)")
+LINK_IN_CODE = re.compile(r"\[[^\[\]]*\]\((?:\.\./|\w+\.ipynb)[^()\s]*\)")
 
 INTRODUCTION = """\
-*A chapter of [{book}]({address}) as a notebook: run the cells from top to bottom. \
-Sentences that hold numbers appear below the cells that compute them.* [Open in Colab]({colab})"""
+*A chapter of {book} as a notebook: run the cells from top to bottom. \
+Sentences that hold numbers appear below the cells that compute them.* {where}"""
+
+NOWHERE = """\
+*This copy was made before the book had a web address: names of other chapters are no links. The \
+zip has them in its folder `notebooks`.*"""
 
 SETUP = """\
 # @title Start here: installs what is missing, and looks at the machine { display-mode: "form" }
@@ -93,8 +97,8 @@ CHOICE = """\
 # @markdown `planted`: tiny models and emoji, on any machine. \
 `paper`: the released models and data, on a GPU.
 PROFILE = "planted"  # @param ["planted", "paper"]
-# @markdown In `paper`, on a GPU: `float32`, or `auto`, half precision, which is faster.
-PRECISION = "float32"  # @param ["float32", "auto"]
+# @markdown In `paper`, on a GPU: `auto`, half precision, or `float32`, several times slower.
+PRECISION = "auto"  # @param ["auto", "float32"]
 """
 
 SIZE = """\
@@ -260,7 +264,7 @@ def _cell(cell: dict, page: Page) -> list[dict]:
     if cell["cell_type"] != "code":
         return _markdown(name, text, page)
     if "%pip" in text:
-        return [code_cell(name, setup(text, page), {"cellView": "form"})]
+        return [code_cell(name, setup(text, page.document), {"cellView": "form"})]
     text = in_copies(text, page)
     if HIDING & set(cell["metadata"].get("tags", [])):
         return [hidden_cell(name, text, title(text))]
@@ -297,12 +301,12 @@ def _markdown(name: str, text: str, page: Page) -> list[dict]:
     return [markdown_cell(name, shown)] if shown.strip() else []
 
 
-def setup(text: str, page: Page) -> str:
+def setup(text: str, document: str) -> str:
     """Return the first code cell: it installs, offers the profile, and looks at the machine."""
     source, requirement = re.search(r'(source = .*)\n *%pip install -q "(\S+) @', text).groups()
     extras = requirement.partition("[")[2].rstrip("]")
-    name = page.document.rpartition("/")[2]
-    chosen, sizes = page.document in with_profiles(), page.document in with_sizes()
+    name = document.rpartition("/")[2]
+    chosen, sizes = document in with_profiles(), document in with_sizes()
     prepared = f'PROFILE, PRECISION, "{name}"{", size=SIZE" if sizes else ""}'
     filled = {
         "CHOICE\n": CHOICE + (SIZE if sizes else "") + "\n" if chosen else "",
@@ -333,7 +337,17 @@ def _that_say(code: str) -> set[str]:
 
 def in_copies(text: str, page: Page) -> str:
     """Return a cell's code with the first cell's profile, numbered captions and plain words."""
-    text = re.sub(
+    text = numbered_captions(without_choice(text), page.book)
+    if "display.say" not in text:
+        return text
+    text = re.sub(r"\{\{(\w[\w:.+-]*)\}\}(?=`)", r"{\1}", text)
+    text = ROLE.sub(lambda found: inline(found[0], page) if found["role"] else found[0], text)
+    return LINK_IN_CODE.sub(lambda found: inline(found[0], page), text)
+
+
+def without_choice(text: str) -> str:
+    """Return a cell's code without the choice that the first cell offers."""
+    return re.sub(
         r"(?:^#.*\n)*^PROFILE = .*\n(SIZE = .*\n)?",
         lambda found: (
             f"# PROFILE {'and SIZE were' if found[1] else 'was'} chosen in the first cell\n"
@@ -341,12 +355,6 @@ def in_copies(text: str, page: Page) -> str:
         text,
         flags=re.M,
     )
-    text = numbered_captions(text, page.book)
-    if "display.say" not in text:
-        return text
-    text = re.sub(r"\{\{(\w[\w:.+-]*)\}\}(?=`)", r"{\1}", text)
-    text = ROLE.sub(lambda found: inline(found[0], page) if found["role"] else found[0], text)
-    return LINK_IN_CODE.sub(lambda found: inline(found[0], page), text)
 
 
 def numbered_captions(text: str, book: Book) -> str:
@@ -404,10 +412,10 @@ def _calls(statement: ast.stmt, function: str) -> bool:
 def with_introduction(cell: dict, page: Page) -> dict:
     """Return the first cell with what the copy is, and where it opens, below its title."""
     title, _, rest = source_of(cell).partition("\n")
+    name, book, address = page.document, page.book, page.book.site or page.book.address
     told = INTRODUCTION.format(
-        book=page.book.titles["book/index"],
-        address=page.book.site or page.book.address,
-        colab=colab_address(page.document.rpartition("/")[2]),
+        book=f"[{book.titles['book/index']}]({address})" if address else book.titles["book/index"],
+        where=f"[Open in Colab]({colab_address(name)})" if book.address else NOWHERE,
     )
     return cell | {"source": lines_of(f"{title}\n\n{told}\n\n{rest.strip()}".rstrip())}
 
@@ -415,7 +423,8 @@ def with_introduction(cell: dict, page: Page) -> dict:
 def colab_address(name: str) -> str:
     """Return the address at which Colab opens a copy."""
     pair = repository.owner_and_name(repository.address())
-    return f"https://colab.research.google.com/github/{pair}/blob/{BRANCH}/{FOLDER}/{name}.ipynb"
+    copy = f"{FOLDER}/{name.rpartition('/')[2]}.ipynb"
+    return f"https://colab.research.google.com/github/{pair}/blob/{BRANCH}/{copy}"
 
 
 def references(page: Page) -> str:

@@ -4,14 +4,17 @@ Roles become words, directives become quotations, headings and ``<details>``, eq
 numbers. What this module does not know it refuses, so that no page shows raw markup.
 """
 
+import csv
 import html
 import posixpath
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from book_index import Book, Place
 from myst_blocks import Block, blocks
+from repository import UNSET
 
 CODE = r"(?P<code>(?P<marks>`+)(?!`)(?:.+?)(?<!`)(?P=marks)(?!`))"
 MATH = r"(?P<math>\$(?![\s$])[^$]+?\$)"
@@ -140,8 +143,7 @@ def _citation(role: str, content: str, before: str, page: Page) -> str:
 
 def _term(content: str, page: Page) -> str:
     words, term = _named(content)
-    address = page.book.term(term)
-    return f"[{words}]({address})" if address else words
+    return _linked(words, page.book.term(term))
 
 
 def _reference(content: str, page: Page) -> str:
@@ -166,13 +168,13 @@ def _there(words: str, place: Place, page: Page) -> str:
     """Return words that lead to another page, or that stand for themselves on this one."""
     if place.document == page.document:
         return words
-    return f"[{words}]({_document(place.document, '', page)})"
+    return _linked(words, _document(place.document, "", page))
 
 
 def _download(content: str, page: Page) -> str:
     words, target = _named(content)
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page.document), target))
-    return f"[{words}]({page.book.file(path)})"
+    return _linked(words, page.book.file(path))
 
 
 def _named(content: str) -> tuple[str, str]:
@@ -194,12 +196,17 @@ ROLES: dict[str, Callable[[str, Page], str]] = {
 # Links
 
 
+def _linked(words: str, address: str) -> str:
+    """Return a link; words alone where there is no address, since a dead link helps nobody."""
+    return f"[{words}]({address})" if address and UNSET not in address else words
+
+
 def _link(found: re.Match, page: Page) -> str:
     if found["text"] is None:
         return found[0]
     text, target = found["text"], found["target"]
     if ADDRESS.match(target):
-        return f"[{text or target}]({target})"
+        return _linked(text or target, target)
     return _inside(text, target, page)
 
 
@@ -212,13 +219,13 @@ def _inside(text: str, target: str, page: Page) -> str:
         raise ValueError(f"{page.document}: no page {target!r}")
     heading = page.book.headings.get((document, anchor), "")
     shown = text or inline(heading or page.book.titles[document], page)
-    return f"[{shown}]({_document(document, anchor, page)})"
+    return _linked(shown, _document(document, anchor, page))
 
 
 def _document(document: str, anchor: str, page: Page) -> str:
-    """Return where a page is from a copy: the copy beside it, or the page on the web."""
-    if page.book.suffixes[document] == ".ipynb":
-        return f"{posixpath.basename(document)}.ipynb"
+    """Return where a page is on the web: beside a copy on a drive nothing else is found."""
+    if page.book.suffixes[document] == ".ipynb" and not page.book.site:
+        return page.book.file(f"colab/{posixpath.basename(document)}.ipynb")
     return page.book.page(document, anchor)
 
 
@@ -275,14 +282,26 @@ def _list_table(block: Block, page: Page) -> str:
         [cell.strip() for cell in re.split(r"^\s*- ?|\n\s+- ?", row) if cell.strip()]
         for row in re.split(r"^\* ?", block.text, flags=re.M)[1:]
     ]
-    cells = [[" ".join(inline(cell, page).split()) for cell in row] for row in rows]
+    return _rows([[" ".join(inline(c, page).split()) for c in row] for row in rows], block, page)
+
+
+def _rows(cells: list[list[str]], block: Block, page: Page) -> str:
+    """Return a table, its caption above it."""
     lines = [f"| {' | '.join(row)} |" for row in cells]
     caption = f"*{inline(block.argument, page)}*\n\n" if block.argument else ""
-    return caption + "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
+    return caption + "\n".join([lines[0], "|" + " --- |" * len(cells[0]), *lines[1:]])
+
+
+def _csv_table(block: Block, page: Page) -> str:
+    folder = Path(__file__).parents[1] / posixpath.dirname(page.document)
+    with open(folder / block.options["file"], encoding="utf-8", newline="") as file:
+        rows = [[" ".join(inline(cell, page).split()) for cell in row] for row in csv.reader(file)]
+    return _rows(rows, block, page)
 
 
 DIRECTIVES: dict[str, Callable[[Block, Page], str]] = {
     "admonition": _admonition,
+    "csv-table": _csv_table,
     "dropdown": _dropdown,
     "exercise": _exercise,
     "list-table": _list_table,

@@ -20,12 +20,18 @@ FOLLOWERS = (
     "colab",
 )
 SUFFIXES = (".yml", ".md", ".cff", ".ipynb")
+UNSET = "YOUR_ACCOUNT"
 
 
 def address() -> str:
     """Return the address that pyproject.toml gives."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return settings["project"]["urls"]["Repository"]
+
+
+def known() -> str:
+    """Return the address, or nothing as long as no account is set."""
+    return "" if UNSET in address() else address()
 
 
 def site() -> str:

@@ -24,10 +24,10 @@ class Encrypted(HTTPAdapter):
         return super().send(request, *arguments, **settings)
 
 
-def session() -> requests.Session:
+def session(retries: int = RETRIES) -> requests.Session:
     """Return a client that asks a busy host again."""
     client = requests.Session()
     for scheme in ("http://", "https://"):
-        retry = Retry(RETRIES, backoff_factor=0.5, status_forcelist=BUSY, raise_on_status=False)
+        retry = Retry(retries, backoff_factor=0.5, status_forcelist=BUSY, raise_on_status=False)
         client.mount(scheme, Encrypted(max_retries=retry))
     return client

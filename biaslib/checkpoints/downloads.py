@@ -18,6 +18,7 @@ import shutil
 import urllib.parse
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ from biaslib.checkpoints.names import SITE
 from biaslib.errors import CheckpointError, refusal
 from biaslib.runtime import ChecksumError, Lock, file_sha256, in_book, one_at_a_time
 
-__all__ = ["cache_folder", "fetch", "fetch_data", "kept", "listed_bytes", "settings_of"]
+__all__ = ["cache_folder", "data_kept", "entry_of", "fetch", "fetch_data", "is_kept", "kept"]
+__all__ += ["listed_bytes", "settings_of", "steps_for"]
 
 TRIES = 20
 """How often a connection that breaks is gone on with in one call."""
@@ -55,10 +57,8 @@ SAVED_BEGIN = (b"PK", b"\x80")
 PAGES = (b"<!doctype", b"<!--", b"<html", b"<head", b"<body", b"<title", b"<?xml", b"<script")
 """How web pages begin, which some servers send in place of a file."""
 
-STEPS = "book/model_files.md"
-"""The page with the steps by hand for each file."""
-
-OFFLINE = "Without a network, use the profile 'planted'"
+STEPS = "model_files.md"
+"""The page with the steps by hand for each file: in the book, and in the zip for Colab."""
 
 
 def cache_folder() -> Path:
@@ -119,6 +119,11 @@ def fetch(source: Entry | str, revision: str | None = None) -> Path:
     return path
 
 
+def entry_of(source: str) -> Entry:
+    """Return the registered entry of a source, or one that holds the source alone."""
+    return next((each for each in ENTRIES if each.source == source), _entry(source))
+
+
 def _entry(source: str) -> Entry:
     return Entry("", source, "", 0, "", "")
 
@@ -165,7 +170,7 @@ def _snapshot(entry: Entry, commit: str, names: Sequence[str]) -> Path:
         path.resolve().unlink()
         path.unlink(missing_ok=True)
         problem = "is not the file of the hub and was deleted: run the same call again, or place it"
-        raise refusal(path, f"{problem} by hand: {_steps(entry)}")
+        raise refusal(path, f"{problem} by hand: {steps_for(entry)}")
     return folder
 
 
@@ -216,20 +221,32 @@ def _asking(entry: Entry) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the hub's library has changed the one it uses for connections
-        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0][:120]
         raise CheckpointError(
             f"the hub does not give {_repository(entry)} ({type(error).__name__}: {reason}). Check "
-            "its spelling, owner/name (no such folder is here), the connection and HF_ENDPOINT; "
-            "accept its terms on its "
-            "page if it has any, and set a token as HF_TOKEN; or place the files by hand: "
-            f"{_steps(entry)}. {OFFLINE}"
-        ) from error
+            "spelling (no such folder is here), connection and HF_ENDPOINT; accept its terms on "
+            f"its page and set HF_TOKEN; or go by {steps_for(entry)}"
+        ) from None
 
 
-def _steps(entry: Entry) -> str:
-    """Return the place of the steps by hand for a model: the page, and the part of it."""
+def steps_for(entry: Entry) -> str:
+    """Return where the steps by hand for a model stand: the page, and its part.
+
+    It is the published page where the package has its address.
+
+    Examples
+    --------
+    >>> steps_for(Entry("", "hub owner/name", "", 0, "", ""))
+    "model_files.md (in the book, and in Colab's zip), 'Placing files by hand'"
+    """
+    urls = [each.split(", ", 1) for each in metadata("biaslib").get_all("Project-URL", [])]
+    site = dict(urls).get("Documentation", "").rstrip("/")
     known = any(row.name == entry.name for row in ENTRIES)
-    return f"{STEPS}#{f'files-{entry.name}' if known else 'files-by-hand'}"
+    if site:
+        part = f"files-{entry.name}" if known else "files-by-hand"
+        return f"{site}/book/model_files.html#{part}"
+    part = entry.name if known else "Placing files by hand"
+    return f"{STEPS} (in the book, and in Colab's zip), {part!r}"
 
 
 def kept(name: str, revision: str = "") -> Path | None:
@@ -244,6 +261,14 @@ def kept(name: str, revision: str = "") -> Path | None:
     folders = _snapshots(name).glob(revision or Lock().revision(f"hub {name}") or "*")
     here = [folder for folder in folders if weights_among(files_of(folder), open_clip=True)]
     return max(here, key=os.path.getmtime, default=None)
+
+
+def is_kept(entry: Entry) -> bool:
+    """Tell whether a checkpoint is on this disk already, whatever it holds."""
+    if entry.source.startswith("hub "):
+        return kept(_repository(entry), Lock().revision(entry.source) or entry.revision) is not None
+    folder, names, _ = place_of(entry, cache_folder())
+    return all((folder / name).is_file() for name in names)
 
 
 def listed_bytes(name: str, revision: str = "") -> int:
@@ -282,10 +307,7 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
         If the hub does not have the files or refuses them.
     """
     entry = _entry(f"hub {repository}")
-    if _whole(folder, pattern):
-        return
-    files = (path for path in folder.rglob("*") if path.is_file() and ".cache" not in path.parts)
-    if next(files, None) is None or any(folder.glob(pattern)):
+    if not data_kept(folder, pattern):
         _download_from_hub(entry, "", [pattern], repo_type="dataset", local_dir=folder)
         if not _whole(folder, pattern):  # an unanswered request is none of the library's errors
             raise CheckpointError(
@@ -294,6 +316,13 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
                 f"{folder}",
                 path=folder,
             )
+
+
+def data_kept(folder: Path, pattern: str) -> bool:
+    """Tell whether files of a data set are in a folder, or others that somebody has put there."""
+    files = (path for path in folder.rglob("*") if path.is_file() and ".cache" not in path.parts)
+    others = next(files, None) is not None and not any(folder.glob(pattern))
+    return others or _whole(folder, pattern)
 
 
 def _whole(folder: Path, pattern: str) -> bool:
@@ -357,8 +386,8 @@ def _fetch_files(
         if path.is_file() and expected not in ("", sha256_of(path)):
             problem = f"has SHA-256 {sha256_of(path)}, and {expected} is recorded: delete it, and"
             fix = "the same call downloads it again, or put the right file there"
-            raise refusal(path, f"{problem} {fix}: {_steps(entry)}")
-        retrieve([BRACES.sub(name, url) for url in addresses], path, expected, _steps(entry))
+            raise refusal(path, f"{problem} {fix}: {steps_for(entry)}")
+        retrieve([BRACES.sub(name, url) for url in addresses], path, expected, steps_for(entry))
         _require_content(path)
     _compare(entry.source, "", folder, names, lock)
 
@@ -397,7 +426,7 @@ def retrieve(urls: Sequence[str], path: Path, sha256: str = "", steps: str = STE
         problems = "; ".join(failed) or "no address of it is known"
         raise CheckpointError(
             f"{path.name} could not be downloaded ({problems}). Run the same call again to go on, "
-            f"or place the file by hand: {steps}. {OFFLINE}",
+            f"or go by {steps}",
             path=path,
         ) from cause
     if failed:

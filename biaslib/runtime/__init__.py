@@ -12,7 +12,7 @@ from biaslib.runtime._files import (
     source_hash,
 )
 from biaslib.runtime._lock import ChecksumError, Lock, one_at_a_time
-from biaslib.runtime._prepare import Needs, prepare
+from biaslib.runtime._prepare import card_memory, prepare, rate, speed
 from biaslib.runtime._profile import (
     PROFILES,
     SIZES,
@@ -52,11 +52,11 @@ __all__ = [
     "USED",
     "ChecksumError",
     "Lock",
-    "Needs",
     "ProfileError",
     "Provenance",
     "Store",
     "UnknownNameError",
+    "card_memory",
     "cleaned",
     "data_folder",
     "device",
@@ -79,11 +79,13 @@ __all__ = [
     "progress",
     "provider",
     "providers",
+    "rate",
     "read_table",
     "read_text",
     "says_nothing",
     "size",
     "source_hash",
+    "speed",
     "start",
     "unknown_name",
     "used",

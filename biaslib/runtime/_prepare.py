@@ -1,10 +1,10 @@
 """What a machine means for a chapter's run, said before anything is downloaded."""
 
+import csv
 import importlib
 import os
-import shutil
+import time
 from pathlib import Path
-from typing import NamedTuple
 
 from biaslib.runtime._errors import unknown_name
 from biaslib.runtime._profile import RESTART, ProfileError, device, models_loaded, provider
@@ -14,23 +14,14 @@ PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 GIB = 2**30
 
 
-class Needs(NamedTuple):
-    """What a study takes in the profile ``paper``: none of it measured on a GPU so far.
+CARDS = Path(__file__).parent / "data" / "cards.csv"
+"""TFLOP/s of cards as their makers state them, in half and in single precision."""
 
-    Attributes
-    ----------
-    download, disk
-        GB of weights and data that are fetched, and of disk that these and the store take.
-    memory
-        GiB of a card that hold the weights with a batch.
-    minutes
-        On a T4 without the downloads, in words.
-    """
+REACHED = {"half": 0.3, "single": 0.5}
+"""Which part of a card's stated rate networks are reckoned to reach: ours, not measured."""
 
-    download: float
-    disk: float
-    memory: float
-    minutes: str
+OF_PRODUCTS = 0.5
+"""And of the rate at which a device multiplies matrices, which is measured: ours."""
 
 
 def prepare(
@@ -49,8 +40,9 @@ def prepare(
     precision
         Sets the environment variable ``BIASLIB_PRECISION`` of a run in ``paper``; None leaves it.
     study
-        The study's module, ``study3_clip_audit`` for example: what it needs is then compared with
-        the card and the disk, and too little is a line that begins with ``WARNING``.
+        The study's module, ``study3_clip_audit`` for example: what it takes is then compared with
+        card, memory and disk, and each of its sources is asked for one header. What is short, or
+        cannot be had, is a line that begins with ``WARNING``.
     at
         A folder on the disk that is looked at; the working directory if it is empty.
     size
@@ -62,6 +54,10 @@ def prepare(
         If there is no such precision.
     ProfileError
         If models are loaded in another precision already: tables of the two must not mix.
+    ValueError
+        If this device does not calculate in the precision.
+    CheckpointError
+        If a source does not give what there is no study without.
 
     Examples
     --------
@@ -71,9 +67,8 @@ def prepare(
     if profile_name == "planted":
         return "No GPU is needed: this runs on any laptop."
     lines = [*_precision(precision), _gpu(profile_name)]
-    needs = getattr(provider(profile_name), "NEEDS", {}).get((study, chosen_size(size)))
-    if needs is not None:
-        lines += _needs(needs, Path(at or "."))
+    if study:
+        lines += provider(profile_name).first_look(study, chosen_size(size), Path(at or "."))
     return "\n".join(lines)
 
 
@@ -98,32 +93,50 @@ def _gpu(profile_name: str) -> str:
     if found != "cpu":
         return f"There is a GPU ({found}), and the profile {profile_name!r} will use it."
     return (
-        f"No GPU was found, and without one the profile {profile_name!r} takes hours. On Colab: "
-        "Runtime, Change runtime type, a GPU; then run this cell again. Or choose the profile "
-        "'planted', which needs none."
+        "No GPU was found. On Colab: Runtime, Change runtime type, a GPU; then run this cell "
+        "again. A taste, and the profile 'planted', need none."
     )
 
 
-def _needs(needs: Needs, folder: Path) -> list[str]:
-    """Return what a study takes, and a warning for each thing of which there is too little."""
-    lines = [
-        f"It downloads some {needs.download:g} GB unless they are here, takes {needs.disk:g} GB of "
-        f"disk, and on a T4 {needs.minutes}: estimates, not measured."
-    ]
-    free = shutil.disk_usage(folder).free / 1e9
-    if free < needs.disk:
-        lines.append(
-            f"WARNING: {free:.1f} GB of disk are free here, too little unless the files are here "
-            "already. Make room, or name folders on a larger disk: BIASLIB_DATA, BIASLIB_CACHE and "
-            "BIASLIB_STORE"
-        )
-    memory = card_memory()
-    if memory and memory < needs.memory:
-        lines.append(
-            f"WARNING: the card has {memory:.1f} GiB of memory; the weights and a batch take some "
-            f"{needs.memory:g}. Choose the precision 'auto', or a larger card"
-        )
-    return lines
+def rate(card: str, kind: str) -> float:
+    """Return the TFLOP/s that networks are reckoned to reach on a card: 0 for one not listed.
+
+    Parameters
+    ----------
+    card
+        Its name, as PyTorch has it.
+    kind
+        ``half`` or ``single``.
+
+    Examples
+    --------
+    >>> rate("Tesla T4", "half"), rate("NVIDIA A100-SXM4-40GB", "single")
+    (19.5, 9.75)
+    """
+    with open(CARDS, encoding="utf-8", newline="") as file:
+        rates = [float(row[kind]) for row in csv.DictReader(file) if row["card"] in card]
+    return REACHED[kind] * rates[0] if rates else 0.0
+
+
+def speed() -> tuple[str, float]:
+    """Return this machine's device, with the precision of the run, and the TFLOP/s it may reach.
+
+    Of a card that is not listed, and of a processor, a product of matrices is timed.
+    """
+    torch, batches = map(importlib.import_module, ("torch", "biaslib.runtime.batches"))
+    where = device()
+    number = batches.precision(where)
+    named = torch.cuda.get_device_name() if where == "cuda" else f"this machine's {where}"
+    reached = rate(named, "single" if number == torch.float32 else "half")
+    if not reached:
+        side = 4096 if where == "cuda" else 1024  # a small product does not fill a card
+        matrix = torch.ones(side, side, dtype=number, device=where)
+        begun, times = time.perf_counter(), 0
+        while (passed := time.perf_counter() - begun) < 0.3:
+            float((matrix @ matrix)[0, 0])  # waits for the device
+            times += 1
+        reached = OF_PRODUCTS * times * 2 * side**3 / passed / 1e12
+    return f"{named} in {str(number).removeprefix('torch.')}", reached
 
 
 def card_memory() -> float:

@@ -1,6 +1,7 @@
 """What a study in ``paper`` is made of: one list for its gigabytes, a first look, and fetching."""
 
 import errno
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ class Part(NamedTuple):
         What the study leaves out where it cannot be had; empty if there is no study without it.
     get
         Fetches it, unless it is here already.
+    here
+        Tells whether it is.
     """
 
     what: str
@@ -40,13 +43,14 @@ class Part(NamedTuple):
     gigabytes: float
     without: str
     get: Callable[[], Any]
+    here: Callable[[], bool] = lambda: False
 
 
 def weights(name: str, without: str = "") -> Part:
     """Return the weights of a registered model as a part of a study."""
     entry = REGISTRY[name]
-    what = f"weights of {name}"
-    return Part(what, entry.source, entry.megabytes / 1000, without, lambda: downloads.fetch(entry))
+    get, here = (functools.partial(each, entry) for each in (downloads.fetch, downloads.is_kept))
+    return Part(f"weights of {name}", entry.source, entry.megabytes / 1000, without, get, here)
 
 
 def data_of_hub(
@@ -57,7 +61,13 @@ def data_of_hub(
     def get() -> None:
         downloads.fetch_data(repository, pattern, data_folder(folder, make=True))
 
-    return Part(what, f"data {repository}", gigabytes, without, get)
+    def here() -> bool:
+        try:
+            return downloads.data_kept(data_folder(folder), pattern)
+        except FileNotFoundError:
+            return False
+
+    return Part(what, f"data {repository}", gigabytes, without, get, here)
 
 
 def fetched(parts: Sequence[Part]) -> pandas.DataFrame:

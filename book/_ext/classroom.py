@@ -8,10 +8,15 @@ import ast
 import json
 import re
 import symtable
+import sys
 from pathlib import Path
 
 import needs
 from cells import unsaid
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+
+import notebook_copies
 
 FENCE = r"^(?P<fence>`{{3,}}|:{{3,}})\{{{kind}\}}[^\n]*\n.*?^(?P=fence)[ \t]*$\n?"
 SOLUTION = re.compile(FENCE.format(kind="solution"), re.M | re.S)
@@ -77,12 +82,24 @@ def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) ->
     for code in code_of(cells[first:]):
         wanted |= read_before(code, set())
     above = [markdown("## What the exercises need", "needed"), *sliced(cells[:first], wanted)]
-    found["cells"] = [introduction(cells, terms), *above, *numbered(below)]
+    cells = [introduction(cells, terms), *above, *numbered(below)]
+    found["cells"] = [with_setup(each, stem) for each in cells]
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
 def read(folder: Path, stem: str) -> dict:
     return json.loads((folder / f"{stem}.ipynb").read_text(encoding="utf-8"))
+
+
+def with_setup(cell: dict, stem: str) -> dict:
+    """Return a cell as the chapter's copy has it: the first installs, and offers the profile."""
+    text = source(cell)
+    if cell["cell_type"] != "code":
+        return cell
+    if "%pip" not in text:
+        return cell | {"source": notebook_copies.without_choice(text).splitlines(keepends=True)}
+    code = notebook_copies.setup(text, f"notebooks/{stem}")
+    return notebook_copies.code_cell(cell["id"], code, {"cellView": "form"})
 
 
 def source(cell: dict) -> str:

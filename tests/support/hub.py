@@ -42,6 +42,8 @@ class Hub:
         Name of a file of which one byte is changed on the way.
     refuse
         Status to answer with instead, such as 401, 403, 404 or 500; or None.
+    gated
+        Repositories, ``owner/name``, that ask for terms to be accepted.
     redirect_files_to
         Address that every file is redirected to, or an empty string.
     also_listed
@@ -60,6 +62,7 @@ class Hub:
         self.corrupt = ""
         self.refuse: int | None = None
         self.redirect_files_to = ""
+        self.gated: set[str] = set()
         self.also_listed: list[dict] = []
         self.false_commit: str | None = ""
         self.cut_after: list[int] = []
@@ -177,6 +180,8 @@ class _Handler(BaseHTTPRequestHandler):
         name = "/".join(parts[:2])
         if not (self.hub.folder / name).is_dir():
             return self._refuse(404)
+        if parts[2:3] == ["auth-check"] and name in self.hub.gated:
+            return self._refuse(403)
         asked = parts[3] if len(parts) > 3 else "main"
         if asked != "main" and not COMMIT.fullmatch(asked):
             return self._refuse(404)
@@ -222,6 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
         self.send_header("ETag", tag)
+        self.send_header("Content-Type", f"text/{path.suffix[1:]}")
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()

@@ -1,6 +1,7 @@
 """Servers of this machine's loopback, for as long as a test needs them."""
 
 import contextlib
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -17,3 +18,10 @@ def answering(server: socketserver.TCPServer) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[str]:
+    """Take connections until the block ends and never answer; yield the address."""
+    with socket.create_server(("127.0.0.1", 0)) as taking:
+        yield f"http://127.0.0.1:{taking.getsockname()[1]}"
