@@ -18,7 +18,7 @@ import pandas
 
 from biaslib.checkpoints.downloads import retrieve
 from biaslib.datasets._pronouns import GENDERED, with_they
-from biaslib.datasets.links import HERE, address, counted, download_images, outcomes
+from biaslib.datasets.links import HERE, NOT_ASKED, address, counted, download_images, outcomes
 from biaslib.datasets.problems import DataError, problems, require_sound, require_table
 from biaslib.metrics.inputs import one_of, whole_number
 from biaslib.runtime import cleaned, file_sha256, read_table
@@ -33,6 +33,7 @@ __all__ = [
     "VLStereoSet",
     "balanced",
     "fetch_images",
+    "is_fetched",
     "neutral_terms",
     "neutralised",
     "read",
@@ -170,11 +171,23 @@ def fetch_images(
         As :func:`released` and :func:`biaslib.datasets.download_images`; or if no row is of the
         category.
     """
-    table = released(folder).table
-    if category is not None:
-        one_of(category, "category", sorted(table["category"].unique()))
-        table = table[table["category"] == category]
-    return download_images(links(table), Path(folder) / IMAGES, again=again)
+    wanted = links(_of_category(released(folder).table, category))
+    return download_images(wanted, Path(folder) / IMAGES, again=again)
+
+
+def is_fetched(folder: str | Path, category: str | None = None) -> bool:
+    """Tell whether the table is in a folder, and each link of it, or of a category, was asked."""
+    if not (Path(folder) / FILE).is_file():
+        return False
+    wanted = links(_of_category(released(folder).table, category))
+    return NOT_ASKED not in set(outcomes(wanted, Path(folder) / IMAGES)["outcome"])
+
+
+def _of_category(table: pandas.DataFrame, category: str | None) -> pandas.DataFrame:
+    if category is None:
+        return table
+    one_of(category, "category", sorted(table["category"].unique()))
+    return table[table["category"] == category]
 
 
 def read(path: str | Path) -> VLStereoSet:

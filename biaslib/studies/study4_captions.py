@@ -272,16 +272,22 @@ def parts(size: str = "full") -> list[Part]:
     def get() -> None:
         vlstereoset.fetch_images(data_folder("vlstereoset", make=True), category=category)
 
-    pictures_ = Part("VLStereoSet", vlstereoset.URL, gigabytes, "", get)
+    def here() -> bool:
+        try:
+            return vlstereoset.is_fetched(data_folder("vlstereoset"), category)
+        except FileNotFoundError:
+            return False
+
+    data = Part("VLStereoSet", vlstereoset.URL, gigabytes, "", get, here)
     if taste:
-        return [pictures_, *(weights(head.paper) for head in TASTE_HEADS)]
+        return [data, *(weights(head.paper) for head in TASTE_HEADS)]
     labels: dict[str, list[str]] = {}
     for head in MODEL_HEADS:
         labels.setdefault(head.paper, []).append(head.label)
         if REGISTRY[head.paper].features:
             labels.setdefault("detector", []).append(head.label)
     without = {name: f"{'; '.join(those)}: left out" for name, those in labels.items()}
-    return [pictures_, *(weights(name, text) for name, text in without.items())]
+    return [data, *(weights(name, text) for name, text in without.items())]
 
 
 def fetch(size: str | None = None) -> pandas.DataFrame:
