@@ -126,9 +126,9 @@ def results(found: study.Run, scores: pandas.DataFrame, *figures: display.Figure
     return of_the_run(profile, *parts)
 
 
-def missing_tables(given: study.Inputs, missing: pandas.DataFrame = ()) -> list[display.Table]:
-    """Return what could not be fetched, what is there of the images, and what is not computed."""
-    parts = [display.table(missing, "What could not be had")] if len(missing) else []
+def missing_tables(given: study.Inputs) -> list[display.Table]:
+    """Return what is there of the images, and what cannot be computed; nothing if all are there."""
+    parts = []
     if given.links is not None:
         parts.append(display.table(given.links, "Links that still lead to an image, by category"))
     if len(missing := study.missing_inputs(given)):

@@ -50,7 +50,6 @@ __all__ = [
     "Scored",
     "caption_scores",
     "fetch",
-    "for_record",
     "inputs",
     "load",
     "missing_inputs",
@@ -336,33 +335,28 @@ def _released(folder: Path, size: str) -> tuple[str, pandas.DataFrame, pandas.Da
     return released.sha256[:12], *vlstereoset.with_images(table, folder)
 
 
-def for_record(found: Run, scores: pandas.DataFrame, moved: pandas.DataFrame) -> Recorded:
-    """Return what goes into the record of a run.
+def recorded(provenance: runtime.Provenance, found: Run | None = None) -> Recorded:
+    """Return what goes into the record of a run, which is noted there.
 
     Parameters
     ----------
+    provenance
+        Of the run; its profile and size say what is run.
     found
-        What :func:`run` returned.
-    scores
-        Of :func:`selection_scores`, of the selection.
-    moved
-        Of :func:`shifts`.
+        What :func:`run` returned, as the chapter calls it; None runs it.
     """
-    given, tables = found.inputs, [scores, shift_scores(moved)]
+    if found is None:
+        given = inputs(provenance.profile, size=provenance.size)
+        found = run(given.heads, given, store=Store())
+    given = found.inputs
+    provenance.record(data={given.dataset: given.checksum}, weights=found.weights)
+    tables = [selection_scores(found, selected(given)), shift_scores(shifts(found))]
     if given.profile != "planted":
         tables.append(selection_range(found))
     asked = there = len(given.table)
     if given.links is not None:
         asked = given.links.filter(like=", released").iloc[-1].sum()
     return Recorded(tables, asked, there, images=[given.images])
-
-
-def recorded(provenance: runtime.Provenance) -> Recorded:
-    """Run the study as its chapter does, and return what goes into its record."""
-    given = inputs("paper", size=provenance.size)
-    found = run(given.heads, given, store=Store())
-    provenance.record(data={given.dataset: given.checksum}, weights=found.weights)
-    return for_record(found, selection_scores(found, selected(given)), shifts(found))
 
 
 # What is shown and said

@@ -22,11 +22,12 @@ from pathlib import Path
 
 import nbformat
 import pandas
-from support import rehearsal, rehearsal_clip_audit, repositories
+from support import rehearsal, rehearsal_clip_audit, rehearsal_stereotype, repositories
 from support.hub import Hub, serving
 
 from biaslib import reproduction
 from biaslib.checkpoints.downloads import BY_HAND
+from biaslib.datasets import vlstereoset
 
 PATIENCE = 1200
 """Seconds that a busy machine may take for one process."""
@@ -84,6 +85,8 @@ class Study:
         Whether weights that have to be placed by hand are there.
     place
         Places what only a person can get into the data folder.
+    startup
+        More of what a process does before all else, as Python.
     """
 
     publish: Callable[[Path], object]
@@ -92,6 +95,7 @@ class Study:
     computed: int = 1
     by_hand: bool = False
     place: Callable[[Path], object] = lambda folder: None
+    startup: str = ""
 
 
 FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
@@ -106,9 +110,31 @@ def publish_fairface_and_coyo(folder: Path) -> None:
     (corpus / "part-00001-17da-c000.snappy.parquet").write_bytes(b"not asked for")
 
 
+def publish_vlstereoset(folder: Path) -> None:
+    """Write the table where its authors have it, and pictures behind half of its links."""
+    table = rehearsal_stereotype.rows()
+    rehearsal_stereotype.write(folder / vlstereoset.URL.removeprefix("https://"), table)
+    for at, row in enumerate(table):
+        path = folder / LINKS / row["Imaeg URL"].removeprefix("https://")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if at % 4 < 2:
+            repositories.picture(at).resize((96, 96)).save(path)
+
+
+NOT_THE_AUTHORS = "from biaslib.datasets import vlstereoset\nvlstereoset.SHA256 = ''\n"
+"""The authors' table, whose hash is pinned, may not be passed on."""
+
+LOST = tuple(f"some images of {name}" for name in sorted(rehearsal_stereotype.TERMS))
+
 STUDIES = {
     ("hamidieh2023", "full"): Study(publish_fairface_and_coyo, hold="part-00000-17da"),
     ("hamidieh2023", "taste"): Study(publish_fairface_and_coyo, hold="validation-00001"),
+    ("zhou2022", "full"): Study(
+        publish_vlstereoset, hold="unc-nlp/lxmert", missing=LOST, startup=NOT_THE_AUTHORS
+    ),
+    ("zhou2022", "taste"): Study(
+        publish_vlstereoset, hold="/sister/1/0.jpg", missing=LOST[:1], startup=NOT_THE_AUTHORS
+    ),
 }
 """The studies that are rehearsed, by paper and size."""
 
@@ -146,7 +172,9 @@ def empty(hub: Hub, study: Study, size: str) -> Iterator[tuple[Path, dict[str, s
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
         (root / "startup").mkdir()
-        (root / "startup" / "sitecustomize.py").write_text(STARTUP, encoding="utf-8")
+        (root / "startup" / "sitecustomize.py").write_text(
+            STARTUP + study.startup, encoding="utf-8"
+        )
         (root / "data").mkdir()
         study.place(root / "data")
         if study.by_hand:
