@@ -110,15 +110,16 @@ def publish_fairface_and_coyo(folder: Path) -> None:
     (corpus / "part-00001-17da-c000.snappy.parquet").write_bytes(b"not asked for")
 
 
-def publish_vlstereoset(folder: Path) -> None:
+def publish_vlstereoset(folder: Path) -> Path:
     """Write the table where its authors have it, and pictures behind half of its links."""
-    table = rehearsal_stereotype.rows()
-    rehearsal_stereotype.write(folder / vlstereoset.URL.removeprefix("https://"), table)
-    for at, row in enumerate(table):
-        path = folder / LINKS / row["Imaeg URL"].removeprefix("https://")
+    table = folder / vlstereoset.URL.removeprefix("https://")
+    rehearsal_stereotype.write(table, rehearsal_stereotype.rows())
+    for at, row in enumerate(rehearsal_stereotype.rows()):
+        path = folder / LINKS / row["Imaeg URL"].removeprefix("http://")
         path.parent.mkdir(parents=True, exist_ok=True)
         if at % 4 < 2:
             repositories.picture(at).resize((96, 96)).save(path)
+    return table
 
 
 NOT_THE_AUTHORS = "from biaslib.datasets import vlstereoset\nvlstereoset.SHA256 = ''\n"

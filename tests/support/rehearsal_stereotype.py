@@ -33,7 +33,7 @@ def rows() -> list[dict[str, str]]:
         for term in terms:
             for number, words in enumerate(ATTRIBUTES):
                 for image in range(2 * IMAGES - (number == 0)):
-                    url = f"https://example.org/{category}/{term}/{number}/{image}.jpg".lower()
+                    url = f"http://example.org/{category}/{term}/{number}/{image}.jpg".lower()
                     found.append(_row(category, term, words, image % 2, url, CONTEXTS[number]))
     return found
 
