@@ -16,7 +16,7 @@ from support.hub import instead_of_the_real_one
 
 from biaslib import reproduction, runtime
 from biaslib.checkpoints import downloads
-from biaslib.datasets import vlstereoset
+from biaslib.datasets import _fetcher, vlstereoset
 from biaslib.errors import CheckpointError, InputError
 from biaslib.runtime import TASTE, file_sha256
 from biaslib.studies import study4_captions as study
@@ -33,6 +33,7 @@ def hub(tmp_path, monkeypatch):
     repositories.build("tinyclip", folder)
     table = publish_vlstereoset(folder)
     monkeypatch.setattr(vlstereoset, "SHA256", file_sha256(table))
+    monkeypatch.setattr(_fetcher, "_addresses", lambda *_: [])  # the proxy knows the hosts
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("BIASLIB_PRECISION", "")
     with instead_of_the_real_one(folder, tmp_path) as running:
