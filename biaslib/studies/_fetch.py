@@ -10,7 +10,7 @@ import pandas
 from biaslib.checkpoints import downloads
 from biaslib.checkpoints.registry import REGISTRY
 from biaslib.errors import InputError
-from biaslib.runtime import data_folder
+from biaslib.runtime import ChecksumError, data_folder
 
 __all__ = ["MISSING", "Part", "data_of_hub", "fetched", "weights"]
 
@@ -76,7 +76,8 @@ def fetched(parts: Sequence[Part]) -> pandas.DataFrame:
     Raises
     ------
     InputError
-        If one cannot be had without which there is no study, or the disk is full.
+        If one cannot be had without which there is no study, a file is not the recorded one, or the
+        disk is full.
     """
     missing = []
     for part in parts:
@@ -89,7 +90,7 @@ def fetched(parts: Sequence[Part]) -> pandas.DataFrame:
                     "or name folders on a larger disk (BIASLIB_CACHE, BIASLIB_DATA), and run the "
                     "same again: it goes on"
                 ) from error
-            if not part.without:
+            if not part.without or isinstance(error, ChecksumError):
                 raise
             missing.append((part.what, part.without, str(error)))
     return pandas.DataFrame(missing, columns=MISSING)
