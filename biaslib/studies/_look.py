@@ -92,9 +92,9 @@ def in_words(amount: float) -> str:
     Examples
     --------
     >>> in_words(29.4), in_words(200)
-    ('29 minutes', '3.3 hours')
+    ('29 min', '3.3 h')
     """
-    return f"{amount:.0f} minutes" if amount < 90 else f"{amount / 60:.1f} hours"
+    return f"{amount:.0f} min" if amount < 90 else f"{amount / 60:.1f} h"
 
 
 def _short(parts: Sequence[Part], disk: float, folder: Path) -> Iterator[str]:
