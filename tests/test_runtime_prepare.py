@@ -27,7 +27,7 @@ from biaslib import runtime
 from biaslib.checkpoints import downloads, reach
 from biaslib.errors import CheckpointError
 from biaslib.runtime import _profile
-from biaslib.studies import _look, paper, study3_clip_audit
+from biaslib.studies import _fetch, _look, paper, study3_clip_audit
 
 STUDY3 = "study3_clip_audit"
 FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
@@ -173,6 +173,19 @@ def test_and_goes_on_where_a_part_is_left_out(gone, hub, tmp_path):
     [told] = warnings_of(runtime.prepare("paper", "auto", STUDY3))
     assert COYO in told
     assert told.endswith("Without it: " + study3_clip_audit.parts()[1].without)
+
+
+def test_what_nobody_can_fetch_is_told_and_left_out(monkeypatch):
+    def absent():
+        raise FileNotFoundError
+
+    parts = [
+        _fetch.Part("photographs", "", 0, "captions alone", absent),
+        _fetch.Part("labels", "", 0, "no rows", list),
+    ]
+    monkeypatch.setattr(study3_clip_audit, "parts", lambda size: parts)
+    [told] = warnings_of(runtime.prepare("paper", "auto", STUDY3))
+    assert told == "WARNING: nobody can fetch photographs. Without it: captions alone"
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -221,11 +221,11 @@ def _asking(entry: Entry) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the hub's library has changed the one it uses for connections
-        reason = (str(error).strip().splitlines() or ["no reason given"])[0][:120]
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0][:60]
         raise CheckpointError(
             f"the hub does not give {_repository(entry)} ({type(error).__name__}: {reason}). Check "
-            "spelling (no such folder is here), connection and HF_ENDPOINT; accept its terms on "
-            f"its page and set HF_TOKEN; or go by {steps_for(entry)}"
+            "spelling (no such folder is here), connection and HF_ENDPOINT; accept its terms and "
+            f"set HF_TOKEN; or go by {steps_for(entry)}"
         ) from None
 
 
@@ -237,7 +237,7 @@ def steps_for(entry: Entry) -> str:
     Examples
     --------
     >>> steps_for(Entry("", "hub owner/name", "", 0, "", ""))
-    "model_files.md (in the book, and in Colab's zip), 'Placing files by hand'"
+    "model_files.md (in book and zip), 'Placing files by hand'"
     """
     urls = [each.split(", ", 1) for each in metadata("biaslib").get_all("Project-URL", [])]
     site = dict(urls).get("Documentation", "").rstrip("/")
@@ -246,7 +246,7 @@ def steps_for(entry: Entry) -> str:
         part = f"files-{entry.name}" if known else "files-by-hand"
         return f"{site}/book/model_files.html#{part}"
     part = entry.name if known else "Placing files by hand"
-    return f"{STEPS} (in the book, and in Colab's zip), {part!r}"
+    return f"{STEPS} (in book and zip), {part!r}"
 
 
 def kept(name: str, revision: str = "") -> Path | None:
