@@ -55,7 +55,7 @@ def test_one_command_goes_from_nothing_to_a_record(hub, tmp_path, capsys):
     told = capsys.readouterr().out
     assert "downloads some 5.5 GB" in told
     assert not (tmp_path / "data").exists()
-    assert bodies(hub) == []
+    assert hub.requests == []
     assert main(["reproduce", "hamidieh2023", "--out", "runs"]) == 0
     assert "Recorded in runs/hamidieh2023-" in capsys.readouterr().out
     assert files(tmp_path / "data") == [

@@ -81,8 +81,10 @@ def _ask(source: str, address: str) -> Refusal | None:
     headers = build_hf_headers() if of_hub else {"Accept-Encoding": "identity"}
     try:
         with client.session(retries=0) as asking:
-            answer = asking.get(address, headers=headers, stream=True, timeout=SECONDS)
-            answer.close()
+            for method in ("HEAD", "GET")[of_hub:]:  # some hosts know the second alone
+                how = {"headers": headers, "stream": True, "timeout": SECONDS}
+                if (answer := asking.request(method, address, **how)).ok:
+                    break
     except (OSError, ValueError):
         return _silent(address)
     host, status, entry = _host(address), answer.status_code, downloads.entry_of(source)

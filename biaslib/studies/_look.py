@@ -130,6 +130,6 @@ def _refused(wanted: Sequence[Part]) -> list[str]:
         vital = [each for each in group if not each.without]
         if vital:
             raise CheckpointError(f"{what} There is no study without it", word=vital[0].source)
-        without = "; ".join(dict.fromkeys(each.without for each in group))
+        without = runtime.first_few(list(dict.fromkeys(each.without for each in group)), 3)
         warnings.append(f"{what} Without it: {without}")
     return warnings
