@@ -103,7 +103,7 @@ def fetch(source: Entry | str, revision: str | None = None) -> Path:
         If an address did not answer and another one did, or a damaged file of the hub is fetched
         again.
     """
-    entry = source if isinstance(source, Entry) else _entry(source)
+    entry = source if isinstance(source, Entry) else entry_of(source)
     lock = Lock()
     try:
         if entry.source.startswith("hub "):
@@ -121,11 +121,8 @@ def fetch(source: Entry | str, revision: str | None = None) -> Path:
 
 def entry_of(source: str) -> Entry:
     """Return the registered entry of a source, or one that holds the source alone."""
-    return next((each for each in ENTRIES if each.source == source), _entry(source))
-
-
-def _entry(source: str) -> Entry:
-    return Entry("", source, "", 0, "", "")
+    own = Entry("", source, "", 0, "", "")
+    return next((each for each in ENTRIES if each.source == source), own)
 
 
 def _repository(entry: Entry) -> str:
@@ -279,7 +276,7 @@ def listed_bytes(name: str, revision: str = "") -> int:
     CheckpointError
         If the hub does not have it or refuses it.
     """
-    _, sizes = _listing(_entry(f"hub {name}"), revision)
+    _, sizes = _listing(entry_of(f"hub {name}"), revision)
     return sum(sizes[file] for file in files_read(sizes, open_clip=True))
 
 
@@ -292,7 +289,7 @@ def settings_of(name: str, revision: str, folder: Path) -> None:
         As of :func:`listed_bytes`.
     """
     patterns = [*TELLING, "[1-9]*_*/config.json"]
-    _download_from_hub(_entry(f"hub {name}"), revision, patterns, local_dir=folder)
+    _download_from_hub(entry_of(f"hub {name}"), revision, patterns, local_dir=folder)
 
 
 def fetch_data(repository: str, pattern: str, folder: Path) -> None:
@@ -306,7 +303,7 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
     CheckpointError
         If the hub does not have the files or refuses them.
     """
-    entry = _entry(f"hub {repository}")
+    entry = entry_of(f"hub {repository}")
     if not data_kept(folder, pattern):
         _download_from_hub(entry, "", [pattern], repo_type="dataset", local_dir=folder)
         if not _whole(folder, pattern):  # an unanswered request is none of the library's errors
