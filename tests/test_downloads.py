@@ -152,6 +152,11 @@ def test_a_refusal_gives_the_place_of_the_steps_by_hand(hub):
         fetch(BERT)
     with pytest.raises(CheckpointError, match=r"model_files.md .*'Placing files by hand'"):
         fetch("hub nobody/nothing")
+    for status in (401, 403, 404, 500):
+        hub.refuse = status
+        with pytest.raises(CheckpointError) as refusal:
+            fetch(BERT)
+        assert len(str(refusal.value)) <= 300  # three lines
     hub.refuse = None
     (hub.folder / "nobody" / "nothing").mkdir(parents=True)
     (hub.folder / "nobody" / "nothing" / "config.json").write_text("{}")

@@ -22,11 +22,12 @@ from support.hub import instead_of_the_real_one
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+import companion
 from biaslib import runtime
 from biaslib.checkpoints import downloads, reach
 from biaslib.errors import CheckpointError
 from biaslib.runtime import _profile
-from biaslib.studies import _look, study3_clip_audit
+from biaslib.studies import _fetch, _look, paper, study3_clip_audit
 
 STUDY3 = "study3_clip_audit"
 FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
@@ -174,6 +175,19 @@ def test_and_goes_on_where_a_part_is_left_out(gone, hub, tmp_path):
     assert told.endswith("Without it: " + study3_clip_audit.parts()[1].without)
 
 
+def test_what_nobody_can_fetch_is_told_and_left_out(monkeypatch):
+    def absent():
+        raise FileNotFoundError
+
+    parts = [
+        _fetch.Part("photographs", "", 0, "captions alone", absent),
+        _fetch.Part("labels", "", 0, "no rows", list),
+    ]
+    monkeypatch.setattr(study3_clip_audit, "parts", lambda size: parts)
+    [told] = warnings_of(runtime.prepare("paper", "auto", STUDY3))
+    assert told == "WARNING: nobody can fetch photographs. Without it: captions alone"
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_hub_that_refuses_is_one_message(status, hub):
     hub.refuse = status
@@ -218,6 +232,7 @@ def test_addresses_of_other_hosts(hub, tmp_path):
         f"url {hub.address}/page": "gives no file (404)",
         "url https://127.0.0.1:9/a.bin": "gives no file (404)",  # of the mirror
         "by hand file.bin from https://127.0.0.1:9": None,  # a program has no address to ask
+        f"{at}/a/link/that/is/gone": None,  # of many
         "": None,
     }
     (tmp_path / "hub" / "there.bin").write_bytes(b"weights")
@@ -238,6 +253,8 @@ def test_of_several_addresses_one_is_enough(hub, monkeypatch, tmp_path):
     (tmp_path / "hub" / "b.org" / "w.html").write_bytes(b"<html>")
     monkeypatch.setattr(downloads, "entry_of", lambda source: page)
     assert reach.refusals([page.source])[page.source].why == "gives a web page in its place"
+    hub.refuse = 503
+    assert reach.refusals(["https://links.org"])["https://links.org"].why == "refuses (503)"
 
 
 # Gigabytes and minutes
@@ -279,12 +296,30 @@ def test_minutes_follow_from_flop_and_a_cards_rate(monkeypatch):
     by_hand = (86_744 * 0.3346 + 450 * 0.047) / (0.3 * 65) / 60 + 4
     assert _look.minutes(STUDY3, "full", runtime.rate("Tesla T4", "half")) == pytest.approx(by_hand)
     for name, capability, wanted, said in (
-        ("Tesla T4", (7, 5), "auto", f"{by_hand:.0f} minutes on Tesla T4 in float16"),
-        ("Tesla T4", (7, 5), "float32", "2.1 hours on Tesla T4 in float32"),
-        ("NVIDIA H100 80GB HBM3", (9, 0), "auto", "6 minutes on NVIDIA H100 80GB HBM3 in bfloat16"),
+        ("Tesla T4", (7, 5), "auto", f"{by_hand:.0f} min on Tesla T4 in float16"),
+        ("Tesla T4", (7, 5), "float32", "2.1 h on Tesla T4 in float32"),
+        ("NVIDIA H100 80GB HBM3", (9, 0), "auto", "6 min on NVIDIA H100 80GB HBM3 in bfloat16"),
     ):
         card(monkeypatch, 14.6, name, capability)
         assert said in runtime.prepare("paper", wanted, STUDY3)
+
+
+@pytest.mark.parametrize("size", ["full", "taste"])
+def test_the_first_cell_says_what_the_page_says(size, monkeypatch):
+    """Gigabytes and minutes of each study on a T4, as book/colab.md shows them."""
+    table = Path(companion.__file__).parent / "data" / {"full": "takes", "taste": "tastes"}[size]
+    with open(table.with_suffix(".csv"), encoding="utf-8", newline="") as file:
+        rows = {row["Study"]: row for row in csv.DictReader(file)}
+    assert sorted(rows) == ["1", "2", "3", "4"]
+    monkeypatch.setattr(reach, "_addresses", lambda source: [])
+    card(monkeypatch, 14.6)
+    for study in paper.STUDIES:
+        row = rows[study[len("study")]]
+        told = runtime.prepare("paper", "auto", study, size=size)
+        assert f"about {row['T4, `auto`']} on Tesla T4 in float16" in told
+        load, unit = row["Downloads"].split()
+        load = float(load) / {"GB": 1, "MB": 1000}[unit]
+        assert f"downloads some {load:.1f} GB" in told
 
 
 def test_the_rate_of_what_is_not_listed_is_timed(monkeypatch):

@@ -21,6 +21,8 @@ FILES = ROOT / "book" / "model_files.md"
 LIST = re.compile(r"(<!-- from tools/registry\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 CARDS = TABLE.with_name("cards.csv")
 DOWNLOADS = TABLE.with_name("downloads.csv")
+TASTES = ROOT / "companion" / "data" / "tastes.csv"
+TAKES = TASTES.with_name("takes.csv")
 CACHE = "$HOME/.cache/biaslib/checkpoints"
 
 
@@ -141,6 +143,41 @@ def downloads_table() -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["Study", "Checkpoints"])
 
 
+def tastes_table() -> pandas.DataFrame:
+    """Return what a taste of each study takes: one row a study."""
+    rows = [
+        (name, f"{1000 * load:.0f} MB", times("T4", "half"), times("Colab's processor", "single"))
+        for name, load, times in _studies("taste")
+    ]
+    return pandas.DataFrame(rows, columns=["Study", "Downloads", "T4, `auto`", "Processor"])
+
+
+def takes_table() -> pandas.DataFrame:
+    """Return what each study takes by card: one row a study."""
+    kinds = [("T4", "half"), ("T4", "single"), ("L4", "half"), ("A100", "half"), ("H100", "half")]
+    rows = [
+        (name, f"{load:.1f} GB", *(times(*kind) for kind in kinds))
+        for name, load, times in _studies("full")
+    ]
+    cards = ["T4, `auto`", "T4, `float32`", "L4, `auto`", "A100, `auto`", "H100, `auto`"]
+    return pandas.DataFrame(rows, columns=["Study", "Downloads", *cards])
+
+
+def _studies(size: str):
+    """Yield of each study, shortest way first, name, gigabytes, and minutes by card and kind."""
+    sys.path.insert(0, str(ROOT))
+    from biaslib import runtime
+    from biaslib.studies import _look, paper
+
+    for number in (3, 4, 2, 1):
+        study = paper.STUDIES[number - 1]
+
+        def times(card: str, kind: str, study: str = study) -> str:
+            return _look.in_words(_look.minutes(study, size, runtime.rate(card, kind)))
+
+        yield f"{number}", _look.gigabytes(study, size), times
+
+
 def cards_table() -> pandas.DataFrame:
     """Return what the cards of the planted checkpoints with masked words say: one row a world."""
     sys.path.insert(0, str(ROOT))
@@ -183,6 +220,8 @@ TABLES = {
     TABLE: page_table,
     CARDS: cards_table,
     DOWNLOADS: downloads_table,
+    TASTES: tastes_table,
+    TAKES: takes_table,
 }
 
 

@@ -103,7 +103,7 @@ def fetch(source: Entry | str, revision: str | None = None) -> Path:
         If an address did not answer and another one did, or a damaged file of the hub is fetched
         again.
     """
-    entry = source if isinstance(source, Entry) else _entry(source)
+    entry = source if isinstance(source, Entry) else entry_of(source)
     lock = Lock()
     try:
         if entry.source.startswith("hub "):
@@ -121,11 +121,8 @@ def fetch(source: Entry | str, revision: str | None = None) -> Path:
 
 def entry_of(source: str) -> Entry:
     """Return the registered entry of a source, or one that holds the source alone."""
-    return next((each for each in ENTRIES if each.source == source), _entry(source))
-
-
-def _entry(source: str) -> Entry:
-    return Entry("", source, "", 0, "", "")
+    own = Entry("", source, "", 0, "", "")
+    return next((each for each in ENTRIES if each.source == source), own)
 
 
 def _repository(entry: Entry) -> str:
@@ -221,11 +218,11 @@ def _asking(entry: Entry) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the hub's library has changed the one it uses for connections
-        reason = (str(error).strip().splitlines() or ["no reason given"])[0][:120]
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0][:60]
         raise CheckpointError(
             f"the hub does not give {_repository(entry)} ({type(error).__name__}: {reason}). Check "
-            "spelling (no such folder is here), connection and HF_ENDPOINT; accept its terms on "
-            f"its page and set HF_TOKEN; or go by {steps_for(entry)}"
+            "spelling (no such folder is here), connection and HF_ENDPOINT; accept its terms and "
+            f"set HF_TOKEN; or go by {steps_for(entry)}"
         ) from None
 
 
@@ -237,7 +234,7 @@ def steps_for(entry: Entry) -> str:
     Examples
     --------
     >>> steps_for(Entry("", "hub owner/name", "", 0, "", ""))
-    "model_files.md (in the book, and in Colab's zip), 'Placing files by hand'"
+    "model_files.md (in book and zip), 'Placing files by hand'"
     """
     urls = [each.split(", ", 1) for each in metadata("biaslib").get_all("Project-URL", [])]
     site = dict(urls).get("Documentation", "").rstrip("/")
@@ -246,7 +243,7 @@ def steps_for(entry: Entry) -> str:
         part = f"files-{entry.name}" if known else "files-by-hand"
         return f"{site}/book/model_files.html#{part}"
     part = entry.name if known else "Placing files by hand"
-    return f"{STEPS} (in the book, and in Colab's zip), {part!r}"
+    return f"{STEPS} (in book and zip), {part!r}"
 
 
 def kept(name: str, revision: str = "") -> Path | None:
@@ -279,7 +276,7 @@ def listed_bytes(name: str, revision: str = "") -> int:
     CheckpointError
         If the hub does not have it or refuses it.
     """
-    _, sizes = _listing(_entry(f"hub {name}"), revision)
+    _, sizes = _listing(entry_of(f"hub {name}"), revision)
     return sum(sizes[file] for file in files_read(sizes, open_clip=True))
 
 
@@ -292,7 +289,7 @@ def settings_of(name: str, revision: str, folder: Path) -> None:
         As of :func:`listed_bytes`.
     """
     patterns = [*TELLING, "[1-9]*_*/config.json"]
-    _download_from_hub(_entry(f"hub {name}"), revision, patterns, local_dir=folder)
+    _download_from_hub(entry_of(f"hub {name}"), revision, patterns, local_dir=folder)
 
 
 def fetch_data(repository: str, pattern: str, folder: Path) -> None:
@@ -309,7 +306,7 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
     ChecksumError
         If a file is another than the recorded one.
     """
-    entry = _entry(f"hub {repository}")
+    entry = entry_of(f"hub {repository}")
     if not data_kept(folder, pattern):
         _download_from_hub(entry, "", [pattern], repo_type="dataset", local_dir=folder)
         if not _whole(folder, pattern):  # an unanswered request is none of the library's errors

@@ -44,8 +44,8 @@ def refusals(sources: Iterable[str]) -> dict[str, Refusal]:
     Parameters
     ----------
     sources
-        As :class:`biaslib.models.Entry` writes them; or ``data owner/name``, of a data set on the
-        hub. What has no address is not asked.
+        As :class:`biaslib.models.Entry` writes them; ``data owner/name``, of a data set on the hub;
+        or an address as such, for whose host any answer will do. What has none is not asked.
     """
     asked = {source: _addresses(source) for source in dict.fromkeys(sources)}
     pool = concurrent.futures.ThreadPoolExecutor(max(1, sum(map(len, asked.values()))))
@@ -68,7 +68,7 @@ def _addresses(source: str) -> list[str]:
         kind = "models" if kind == "hub" else "datasets"
         return [f"{os.environ.get('HF_ENDPOINT') or SITE}/api/{kind}/{name}/auth-check"]
     if kind not in ("url", "by"):
-        return []
+        return [downloads.mirrored(source)] if "://" in source else []
     _, names, addresses = downloads.place_of(downloads.entry_of(source), Path())
     return [downloads.mirrored(downloads.BRACES.sub(names[-1], each)) for each in addresses]
 
@@ -81,12 +81,16 @@ def _ask(source: str, address: str) -> Refusal | None:
     headers = build_hf_headers() if of_hub else {"Accept-Encoding": "identity"}
     try:
         with client.session(retries=0) as asking:
-            answer = asking.get(address, headers=headers, stream=True, timeout=SECONDS)
-            answer.close()
+            for method in ("HEAD", "GET")[of_hub:]:  # some hosts know the second alone
+                how = {"headers": headers, "stream": True, "timeout": SECONDS}
+                if (answer := asking.request(method, address, **how)).ok:
+                    break
     except (OSError, ValueError):
         return _silent(address)
     host, status, entry = _host(address), answer.status_code, downloads.entry_of(source)
     by_hand = f"go by {downloads.steps_for(entry)}"
+    if "://" in source.partition(" ")[0]:
+        return Refusal(host, f"refuses ({status})", "wait some minutes") if status >= 500 else None
     if not of_hub:
         page = entry.name and answer.headers.get("Content-Type", "").startswith("text/html")
         why = "gives a web page in its place" if answer.ok else f"gives no file ({status})"

@@ -9,7 +9,7 @@ from pathlib import Path
 from biaslib import runtime
 from biaslib.checkpoints.reach import SILENT, refusals
 from biaslib.errors import CheckpointError
-from biaslib.studies._fetch import Part
+from biaslib.studies._fetch import Part, fetched
 
 __all__ = ["first_look", "gigabytes", "in_words", "minutes"]
 
@@ -52,6 +52,8 @@ def first_look(study: str, size: str, folder: Path) -> list[str]:
     told = f"It downloads some {load:.1f} GB, takes {load + stored:.1f} GB of disk, and then"
     lines = [f"{told} about {took} on {device}: estimates, not measured.{kept}"]
     short = [*_short(parts, load + stored, folder), *_refused(wanted)]
+    by_hand = fetched([each for each in parts if not each.source])  # these look, and fetch nothing
+    short += [f"nobody can fetch {row[0]}. Without it: {row[1]}" for row in by_hand.to_numpy()]
     return lines + [f"WARNING: {each}" for each in short]
 
 
@@ -68,11 +70,6 @@ def gigabytes(study: str, size: str) -> float:
 def minutes(study: str, size: str, rate: float) -> float:
     """Return the minutes of a study without its downloads, at so many TFLOP/s: an estimate.
 
-    Raises
-    ------
-    KeyError
-        If there is no such study or size.
-
     Examples
     --------
     >>> round(minutes("study3_clip_audit", "full", 19.5))
@@ -80,8 +77,6 @@ def minutes(study: str, size: str, rate: float) -> float:
     """
     with open(WORK, encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if (row["study"], row["size"]) == (study, size)]
-    if not rows:
-        raise KeyError((study, size))
     tera = sum(float(row["items"]) * float(row["gflop"]) / 1e3 for row in rows)
     return (tera / rate + sum(float(row["seconds"]) for row in rows)) / 60
 
@@ -92,9 +87,9 @@ def in_words(amount: float) -> str:
     Examples
     --------
     >>> in_words(29.4), in_words(200)
-    ('29 minutes', '3.3 hours')
+    ('29 min', '3.3 h')
     """
-    return f"{amount:.0f} minutes" if amount < 90 else f"{amount / 60:.1f} hours"
+    return f"{amount:.0f} min" if amount < 90 else f"{amount / 60:.1f} h"
 
 
 def _short(parts: Sequence[Part], disk: float, folder: Path) -> Iterator[str]:
@@ -135,6 +130,6 @@ def _refused(wanted: Sequence[Part]) -> list[str]:
         vital = [each for each in group if not each.without]
         if vital:
             raise CheckpointError(f"{what} There is no study without it", word=vital[0].source)
-        without = "; ".join(dict.fromkeys(each.without for each in group))
+        without = runtime.first_few(list(dict.fromkeys(each.without for each in group)), 3)
         warnings.append(f"{what} Without it: {without}")
     return warnings

@@ -92,7 +92,8 @@ def sources(app) -> list[Path]:
     folders = [book / name for name in ("slides", "quizzes", "instructor", "_ext")]
     folders += [Path(app.srcdir) / "notebooks", Path(app.outdir) / "notebooks"]
     files = [path for folder in folders for path in folder.glob("*.*")]
-    return [*files, CITATION, CITATION.with_name("pyproject.toml")]
+    setup = CITATION.parent / "tools" / "notebook_copies.py"
+    return [*files, CITATION, CITATION.with_name("pyproject.toml"), setup]
 
 
 def is_newest(path: Path, others: list[Path]) -> bool:

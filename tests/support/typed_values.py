@@ -24,6 +24,7 @@ from biaslib.metrics import association, caption_association, caption_selection,
 from biaslib.models import vl_bert
 from biaslib.pictures import detector as pictures
 from biaslib.reproduction import _compare
+from biaslib.runtime._prepare import REACHED
 from biaslib.studies import study2_masked, study3_clip_audit
 from companion import published_numbers
 from companion import study2_masked as masked_plots
