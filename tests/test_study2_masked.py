@@ -1,6 +1,7 @@
 """Study 2: what is asked, stored and scored; images and entities that cannot be used; the truth."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import pandas
@@ -9,10 +10,12 @@ from PIL import Image
 from scipy import stats
 
 import plantedworld
-from biaslib import datasets, stimuli
+from biaslib import datasets, reproduction, stimuli
+from biaslib.errors import CheckpointError
 from biaslib.pictures import region_files
 from biaslib.pictures.images import Pictures, pictures
 from biaslib.runtime import Store
+from biaslib.studies import _fetch
 from biaslib.studies import _regions as regions
 from biaslib.studies import study2_masked as study
 from companion import planted_study2_masked as verdicts
@@ -599,6 +602,38 @@ def test_regions_of_another_detector_and_none_at_all_leave_the_captions(paper, s
     assert kinds(given.problems) == {("error", "regions cannot be used"): 12}
     assert "have 3 numbers a region, and the model takes 2048" in given.problems["what"].iloc[0]
     assert set(asked(given, store=store).scores["n"]) == {1}
+
+
+def test_a_taste_is_captions_alone_of_two_models_and_no_printed_number_judges_it(paper, store):
+    given = study.paper_inputs(size="taste")
+    assert sum(part.gigabytes for part in study.parts("taste")) < 1
+    found = asked(given, store=store, n_resamples=10)
+    assert paper == ["visualbert", "bert"]
+    record = study.record_of(given, found)
+    assert (record.asked, record.there, found.scores["test"].nunique()) == (0, 0, 46)
+    assert set(found.scores["profile"]) == {"taste"}
+    scores = pandas.concat(record.scores).assign(model="vl-bert")  # the paper's, were it asked
+    assert set(reproduction.compare(scores, study.STUDY)["verdict"]) == {"not run"}
+    as_paper = reproduction.compare(scores.assign(profile="paper"), study.STUDY)
+    assert (as_paper["verdict"] != "not run").sum() > 20
+
+
+def test_what_is_fetched_goes_by_the_photographs_that_are_there(paper, tmp_path, monkeypatch):
+    def fetched():
+        got.clear()
+        return study.fetch("full")["what"].tolist()
+
+    got = []
+    monkeypatch.setattr(_fetch.downloads, "fetch", lambda entry: got.append(entry.name))
+    photographs = "72 photographs, which the authors never released"
+    assert (fetched(), got) == ([photographs], ["vl-bert", "bert"])
+    (tmp_path / study.STUDY).mkdir()
+    assert (fetched(), got) == ([], ["vl-bert", "bert", "detector"])
+    write_regions(tmp_path / study.STUDY, ["purse/woman/0.png"])
+    assert (fetched(), got) == ([], ["vl-bert", "bert"])
+    monkeypatch.setattr(_fetch.downloads, "fetch", mock.Mock(side_effect=CheckpointError))
+    with pytest.raises(CheckpointError):
+        fetched()
 
 
 def test_the_large_model_is_compared_with_the_large_bert(paper):
