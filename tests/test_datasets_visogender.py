@@ -13,7 +13,7 @@ from PIL import Image
 from support import hostile
 from support.hub import serving
 
-from biaslib import datasets, reproduction, stimuli
+from biaslib import datasets, reproduction
 from biaslib.datasets import links, visogender
 from biaslib.runtime import file_sha256
 from biaslib.studies import study2_masked as study
@@ -22,8 +22,6 @@ HEADER = (
     "IDX\tSector\tSpecialisation\tOccupation\tObject\tURL type (Type NA if can't find)\t"
     "LICENSE OK?\tOccupation_perceived_gender\tError codes\tAnnotator\r\n"
 )
-ROW = "OO_{at}\toffice\tlegal\t{job}\t{object}\t{url}\tYes\t{gender}\t\tZaphod\r\n"
-
 REDS = {
     ("clerk", "masculine"): [153, 153, 153, 153, 153],
     ("clerk", "feminine"): [51, None, 102, None, 255],  # None: the link is dead
@@ -34,44 +32,35 @@ REDS = {
 }
 """The red of a photograph by the link: clerks and judges have a desk, smiths a frobnicator."""
 
-SAME = ("judge", "feminine", 0), ("clerk", "feminine", 0)
+SAME = {("judge", "feminine", 0): ("clerk", "feminine", 0)}
 """A photograph that is listed again in another size, as one of the authors' is."""
 
 
 @pytest.fixture
 def published(tmp_path, monkeypatch):
-    """Serve a list and its photographs; leave the environment in which it is fetched."""
-    with hostile.permitted(), serving(tmp_path / "web") as server:
-        rows, at = HEADER, 0
-        for (job, gender), reds in REDS.items():
-            for place, red in enumerate(reds):
-                at += 1
-                of = SAME[1] if (job, gender, place) == SAME[0] else (job, gender, place)
-                name = "-".join(map(str, of)) + ".jpeg"
-                thing = "frob_nicator" if (job, place) == ("smith", 0) else "frob nicator"
-                thing = thing if job == "smith" else "desk"
-                url = f"{server.address}/files/{name}?w={at}00"
-                rows += ROW.format(at=at, job=job, object=thing, url=url, gender=gender)
-                if red is not None:
-                    picture = Image.new("RGB", (8 + at, 8), (red, 0, 0))
-                    picture.save(tmp_path / "web" / name, "PNG")
-        place = tmp_path / "web" / visogender.URL.removeprefix("https://")
-        place.parent.mkdir(parents=True)
-        place.write_text(rows, newline="")
-        for name, value in {"MIRROR": f"{server.address}/files", "STORE": f"{tmp_path}/s"}.items():
-            monkeypatch.setenv(f"BIASLIB_{name}", value)
-        monkeypatch.setattr(visogender, "SHA256", file_sha256(place))
+    """A server with a list and its photographs, as the mirror of the authors' repository."""
+    web = tmp_path / "web"
+    path = web / visogender.URL.removeprefix("https://")
+    path.parent.mkdir(parents=True)
+    with hostile.permitted(), serving(web) as server:
+        rows = HEADER
+        listed = [(*key, n, red) for key, reds in REDS.items() for n, red in enumerate(reds)]
+        for at, (job, gender, n, red) in enumerate(listed, start=1):
+            name = "{}-{}-{}.jpeg".format(*SAME.get((job, gender, n), (job, gender, n)))
+            thing = ("frob_nicator" if n else "frob nicator") if job == "smith" else "desk"
+            url = f"{server.address}/files/{name}?w={at}00"
+            rows += f"OO_{at}\toffice\tlegal\t{job}\t{thing}\t{url}\tYes\t{gender}\t\tZaphod\r\n"
+            if red is not None:
+                Image.new("RGB", (8 + at, 8), (red, 0, 0)).save(web / name, "PNG")
+        path.write_text(rows, newline="")
+        monkeypatch.setenv("BIASLIB_MIRROR", f"{server.address}/files")
+        monkeypatch.setenv("BIASLIB_STORE", str(tmp_path / "store"))
+        monkeypatch.setattr(visogender, "SHA256", file_sha256(path))
         yield server
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path):
-    (tmp_path / "web").mkdir()
-    return tmp_path / "visogender"
-
-
 class Seeing:
-    """Takes red for a probability: .1, .2 or .4 of the woman, man and person without a picture."""
+    """Takes red for the factor of .1, .2 and .4: of the woman, man and person in a caption."""
 
     name = "vl-bert"
     revision, tokenizer, unk_token = "by hand", property(lambda self: self), "[UNK]"
@@ -81,38 +70,35 @@ class Seeing:
 
     def mask_log_prob(self, texts, candidates, images=None, **_):
         said = [{"woman": 0.1, "man": 0.2, "person": 0.4}[text.split()[1]] for text in texts]
-        reds = [1.0] * len(texts) if images is None else [p[0, 0, 0] / 255 for p in images]
+        reds = 1 if images is None else [picture[0, 0, 0] / 255 for picture in images]
         return np.log(np.outer(np.multiply(said, reds), np.ones(len(candidates))))
 
 
-def test_scores_of_living_links_are_those_of_the_formulas_by_hand(published, folder):
-    found = visogender.fetch(folder)
-    used = found[found["used"]].groupby(["occupation", "gender"])["file"].agg(list).to_dict()
+def test_scores_of_living_links_are_those_of_the_formulas_by_hand(published, tmp_path):
+    found = visogender.fetch(tmp_path / "visogender")
+    used = found[found["used"]].groupby(["occupation", "gender"])["file"].agg("".join).to_dict()
     # Two sizes of one photograph are one: OO_16 is not used. Of judges one living man is left.
     assert used == {
-        ("clerk", "man"): ["OO_1.img", "OO_2.img", "OO_3.img"],
-        ("clerk", "woman"): ["OO_6.img", "OO_8.img", "OO_10.img"],
-        ("judge", "man"): ["OO_14.img"],
-        ("judge", "woman"): ["OO_17.img"],
+        ("clerk", "man"): "OO_1.imgOO_2.imgOO_3.img",
+        ("clerk", "woman"): "OO_6.imgOO_8.imgOO_10.img",
+        ("judge", "man"): "OO_14.img",
+        ("judge", "woman"): "OO_17.img",
     }
-    options = {"folder": folder, "per_agent": 5, "size": "full"}
+    options = {"folder": tmp_path / "visogender", "per_agent": 5, "size": "full"}
     with pytest.raises(datasets.DataError):
         study.paper_inputs(**options)
     given = study.paper_inputs(**options, only_sound=True)
+    assert given.entities["entity"].tolist() == ["desk", "frob nicator"]
     results = study.run(given, Seeing(), Seeing(), study.CHAPTER, only_sound=True)
     assert "entity is not in the vocabulary" in set(results.problems["kind"])
-    rows = results.scores.set_index(["test", "level", "statistic"])
-    assert set(results.scores["test"]) == {"desk"}
+    scores = results.scores.set_index(["test", "level", "statistic"])[["value", "n"]]
     women, men = np.mean([51, 102, 255, 102]) / 255, np.mean([153, 153, 153, 204]) / 255
-    of_desk = rows.loc["desk"]
-    assert of_desk.loc[("S_V", "S(f)"), "value"] == pytest.approx(np.log(women))
-    assert of_desk.loc[("S_V", "B"), "value"] == pytest.approx(np.log(women / men))
-    assert of_desk.loc[("S_V", "B"), "n"] == 8
-    assert of_desk.loc[("S_L", "S(f)"), "value"] == pytest.approx(np.log(0.1 / 0.4))
-    assert set(results.scores["dataset"]) == {"visogender"}
-    scores = pandas.concat([results.scores, study.shares(results.scores)])
-    assert set(reproduction.compare(scores, study.STUDY)["verdict"]) == {"not run"}
-    as_beer = scores.assign(test=scores["test"].replace("desk", "beer"))
+    assert scores.loc["desk", "S_V", "S(f)"].tolist() == [pytest.approx(np.log(women)), 4]
+    assert scores.loc["desk", "S_V", "B"].tolist() == [pytest.approx(np.log(women / men)), 8]
+    assert scores.loc["desk", "S_L", "S(f)"].tolist() == [pytest.approx(np.log(0.1 / 0.4)), 8]
+    recorded = pandas.concat([results.scores, study.shares(results.scores)])
+    assert set(reproduction.compare(recorded, study.STUDY)["verdict"]) == {"not run"}
+    as_beer = recorded.replace({"test": {"desk": "beer"}})  # an entity of the paper's
     assert set(reproduction.compare(as_beer, study.STUDY)["verdict"]) > {"not run"}
 
 
@@ -126,30 +112,20 @@ with hostile.permitted():
 """
 
 
-def test_killed_twice_it_goes_on_and_keeps_no_name(published, folder, tmp_path):
+def test_killed_twice_it_goes_on_and_keeps_no_name(published, tmp_path):
+    folder = tmp_path / "killed"
     command = [sys.executable, "-c", FETCH, str(folder), visogender.SHA256]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path])}
     for pictures in (0, 4):
-        begun = subprocess.Popen(command, env=environment)
+        begun = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": ":".join(sys.path)})
         while begun.poll() is None and len([*folder.glob(".links/*.img")]) <= pictures:
             time.sleep(0.001)
-        begun.send_signal(signal.SIGKILL)
+        begun.kill()
         assert begun.wait() == -signal.SIGKILL
     found = visogender.fetch(folder)
     asked = sum(path.endswith(".jpeg") for _, path, _ in published.requests)
     assert asked <= len(found) + 2 * links.PER_HOST  # what was on its way at a kill
-    assert found.equals(visogender.fetch(tmp_path / "other"))
-    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    assert {path.parts[0] for path in names} == {".links", "desk", "entities.csv", "links.csv"}
-    kept = b"".join((folder / path).read_bytes() for path in names)
-    assert b"Zaphod" not in kept
-
-
-def test_every_object_has_a_frame_and_shared_ones_are_joined(published, folder):
-    visogender.fetch(folder)
-    read = stimuli.own_entities(folder / visogender.ENTITIES)
-    assert read["entity"].tolist() == ["desk", "frob nicator"]
-    objects = pandas.Series(["scissors", "animal", "desk"])
-    masked = study.captions(visogender._entities(objects))
-    assert masked["caption"].str[16:].tolist() == ["[MASK].", "an [MASK].", "a [MASK]."]
-    assert masked["verb"].nunique() == 1
+    assert found.equals(visogender.fetch(tmp_path / "whole"))
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    top = {path.relative_to(folder).parts[0] for path in files}
+    assert top == {".links", "desk", "entities.csv", "links.csv"}
+    assert not any(b"Zaphod" in path.read_bytes() for path in files)

@@ -722,7 +722,6 @@ FILES = [
     # datasets.visogender
     ({"a.tsv": viso(gender="")}, lambda f: visogender.read(f / "a.tsv"), DataError,
      {"path": "a.tsv", "row": 2, "word": ""}),
-    ({"a.tsv": viso(Object="")}, lambda f: visogender.read(f / "a.tsv"), DataError, {"row": 2}),
     ({"a.tsv": "IDX\tObject\nOO_1\tdesk\n"}, lambda f: visogender.read(f / "a.tsv"), DataError,
      {"path": "a.tsv"}),
     # datasets.links

@@ -162,6 +162,11 @@ def _entities(objects: pandas.Series) -> pandas.DataFrame:
 
     In one frame for all, so that each is a candidate for every mask; "has", as the authors'
     captions say "the doctor and their stethoscope".
+
+    Examples
+    --------
+    >>> _entities(pandas.Series(["paint", "animal", "desk"]))["frame"].str[16:].tolist()
+    ['{entity}.', 'an {entity}.', 'a {entity}.']
     """
     names = objects.drop_duplicates()
     article = names.str.contains("^[aeiou]").map({True: "an ", False: "a "})

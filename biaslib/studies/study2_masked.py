@@ -59,13 +59,13 @@ __all__ = [
     "picture_tests",
     "pictured_entities",
     "readable",
-    "record_of",
     "recorded",
     "run",
     "scores",
     "shares",
     "tokenizer_problems",
     "top_candidates",
+    "whole",
 ]
 
 AGENTS = ("woman", "man", "person")
@@ -241,6 +241,15 @@ class Results:
     weights: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Whole:
+    """The study as it was carried out: its inputs, the two models, and what came out."""
+
+    given: Inputs
+    models: tuple[Any, Any]
+    results: Results
+
+
 # What is asked
 
 
@@ -347,22 +356,24 @@ def fetch(size: str | None = None) -> pandas.DataFrame:
     return fetched(parts(runtime.size(size)))
 
 
-def recorded(begun: runtime.Provenance) -> Recorded:
-    """Run the study as its chapter does, and return what goes into its record."""
-    given = inputs("paper", size=begun.size, only_sound=True)
-    model, text_model = load_models(given)
-    given = readable(given, model)
-    found = run(given, model, text_model, CHAPTER)
-    begun.record(weights=found.weights, data={"images": given.dataset})
-    return record_of(given, found)
+def whole(begun: runtime.Provenance) -> Whole:
+    """Carry the study out, in the profile and the size of a run, and note there what it read."""
+    given = inputs(begun.profile, size=begun.size, only_sound=True)
+    both = load_models(given)
+    given = readable(given, both[0])
+    results = run(given, *both, CHAPTER)
+    begun.record(weights=results.weights, data={"images": given.dataset})
+    return Whole(given, both, results)
 
 
-def record_of(given: Inputs, found: Results) -> Recorded:
-    """Return what goes into the record of a run: its scores, their shares, and its images."""
-    shown = [] if given.images is None else [given.images.images]
-    there = sum(map(len, shown))
+def recorded(begun: runtime.Provenance, done: Whole | None = None) -> Recorded:
+    """Return what goes into the record of a run: of its study as :func:`whole` carries it out."""
+    done = done or whole(begun)
+    given, scores = done.given, done.results.scores
+    images = [] if given.images is None else [given.images.images]
+    there = sum(map(len, images))
     asked = max(there, 2 * given.per_agent * len(given.pictured))
-    return Recorded([found.scores, shares(found.scores)], asked, there, shown)
+    return Recorded([scores, shares(scores)], asked, there, images)
 
 
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:
