@@ -39,6 +39,7 @@ from biaslib.studies.scores import Recorded, tidy
 __all__ = [
     "AGENTS",
     "ARTICLES",
+    "CHAPTER",
     "FEW",
     "NO_IMAGE",
     "SOURCES",
@@ -47,6 +48,7 @@ __all__ = [
     "EntityImages",
     "Inputs",
     "Results",
+    "Whole",
     "captions",
     "fetch",
     "inputs",
@@ -243,7 +245,17 @@ class Results:
 
 @dataclass(frozen=True)
 class Whole:
-    """The study as it was carried out: its inputs, the two models, and what came out."""
+    """The study as it was carried out.
+
+    Attributes
+    ----------
+    given
+        Its inputs.
+    models
+        The vision-language model and the text-only one.
+    results
+        What came out.
+    """
 
     given: Inputs
     models: tuple[Any, Any]
