@@ -9,6 +9,7 @@ import pandas
 from biaslib import display, inference, published, stimuli
 from biaslib.display import interval_text, interval_texts, listed, signed
 from biaslib.metrics import masked_lm
+from biaslib.runtime import TASTE
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
 from companion._shared import availability_table, emoji_on_white, of_the_run, p_cells
@@ -125,6 +126,13 @@ def emoji(*things: str) -> np.ndarray:
 
 # The run
 
+WHOSE = {
+    "planted": "Planted world: ",
+    "paper": "This run: ",
+    "taste": f"{TASTE[0].upper()}{TASTE[1:]}; ",
+}
+"""How captions of tables begin, by the profile of their scores."""
+
 
 def results(
     inputs: study.Inputs,
@@ -148,7 +156,7 @@ def results(
     *figures
         Of the same scores.
     """
-    where = "Planted world: " if inputs.profile == "planted" else "This run: "
+    where = WHOSE[inputs.profile]
     parts = [display.table(data_availability(inputs), "What is asked for, and what is there")]
     if len(found.problems):
         problems = display.problem_table(found.problems)

@@ -17,7 +17,7 @@ import pandas
 import pytest
 
 from biaslib import datasets, inference, published, stimuli
-from biaslib.datasets import DataError, fairface, ross2021, vlstereoset
+from biaslib.datasets import DataError, fairface, ross2021, visogender, vlstereoset
 from biaslib.errors import InputError
 from biaslib.metrics import association, caption_association, caption_selection, inputs, masked_lm
 from biaslib.metrics.grounded import grounded
@@ -651,6 +651,13 @@ def stereo(*rows, columns=STEREO):
     return write
 
 
+def viso(**changes):
+    row = {"IDX": "OO_1", "Occupation": "clerk", "Object": "desk"}
+    row |= {"URL type (Type NA if can't find)": "http://a/1"}
+    row |= {"Occupation_perceived_gender": changes.pop("gender", "feminine")} | changes
+    return "\t".join(row) + "\r\n" + "\t".join(row.values()) + "\r\n"
+
+
 def released(**changes):
     part = {"category": "W", "captions": {"0": "John"}, "images": {"a.jpg": [0]}}
     images = {"W_Images": {"a.jpg": [0]}}
@@ -712,6 +719,11 @@ FILES = [
     ({"a.csv": stereo()}, lambda f: vlstereoset.read(f / "a.csv"), DataError, {"path": "a.csv"}),
     ({}, lambda f: vlstereoset.balanced(STEREOTYPES.iloc[2:], 0), DataError, {}),
     ({}, lambda f: vlstereoset.with_images(STEREOTYPES, f), DataError, {"path": "images"}),
+    # datasets.visogender
+    ({"a.tsv": viso(gender="")}, lambda f: visogender.read(f / "a.tsv"), DataError,
+     {"path": "a.tsv", "row": 2, "word": ""}),
+    ({"a.tsv": "IDX\tObject\nOO_1\tdesk\n"}, lambda f: visogender.read(f / "a.tsv"), DataError,
+     {"path": "a.tsv"}),
     # datasets.links
     ({"downloads.csv": "\x01 a picture\n\x01\n"}, lambda f: datasets.outcomes(LINKS, f), DataError,
      {"path": "downloads.csv"}),

@@ -113,15 +113,6 @@ def test_study_1_as_published_is_rehearsed_with_its_checkpoints_and_region_files
     assert scores["value"].notna().all()
 
 
-@pytest.mark.slow
-def test_study_2_runs_without_a_photograph(environment, tmp_path):
-    path = rehearsal.NOTEBOOKS / "study2_masked.ipynb"
-    own = {"BIASLIB_DATA": str(tmp_path / "data"), "BIASLIB_RUNS": str(tmp_path / "runs")}
-    (tmp_path / "data").mkdir()
-    outcome = rehearsal.run(path, environment | own, short=True)
-    assert outcome.error == ""
-
-
 # A model of one's own
 
 

@@ -9,10 +9,11 @@ from PIL import Image
 from scipy import stats
 
 import plantedworld
-from biaslib import datasets, stimuli
+from biaslib import datasets, runtime, stimuli
 from biaslib.pictures import region_files
 from biaslib.pictures.images import Pictures, pictures
 from biaslib.runtime import Store
+from biaslib.studies import _fetch
 from biaslib.studies import _regions as regions
 from biaslib.studies import study2_masked as study
 from companion import planted_study2_masked as verdicts
@@ -465,20 +466,6 @@ def test_checks_of_exercises_tell_right_from_wrong():
         assert not plots.check_readings(wrong).passed
 
 
-def test_the_report_of_the_exercise_is_consistent():
-    """What its solution says follows from the numbers that the exercise prints."""
-    assert np.log(0.32 / 0.11) == pytest.approx(1.07, abs=0.005)
-    assert np.log(0.00004 / 0.000008) == pytest.approx(1.61, abs=0.005)
-    assert np.log(0.15 / 0.19) == pytest.approx(-0.24, abs=0.005)
-    assert np.exp([1.07, -1.10, 0.61]) == pytest.approx([2.9, 1 / 3, 1.8], abs=0.05)
-
-
-def test_five_of_six_and_27_of_40_are_as_the_solution_says():
-    p_values = {k: stats.binomtest(*k).pvalue for k in ((5, 6), (26, 40), (27, 40))}
-    assert p_values[5, 6] == pytest.approx(7 / 32)
-    assert p_values[27, 40] < 0.05 < p_values[26, 40]
-
-
 # What the paper says
 
 
@@ -599,6 +586,30 @@ def test_regions_of_another_detector_and_none_at_all_leave_the_captions(paper, s
     assert kinds(given.problems) == {("error", "regions cannot be used"): 12}
     assert "have 3 numbers a region, and the model takes 2048" in given.problems["what"].iloc[0]
     assert set(asked(given, store=store).scores["n"]) == {1}
+
+
+def test_a_taste_is_captions_alone_of_two_models_below_a_gigabyte(paper):
+    done = study.whole(runtime.Provenance("paper", "taste"))
+    assert paper == ["visualbert", "bert"]
+    assert sum(part.gigabytes for part in study.parts("taste")) < 1
+    record = study.recorded(runtime.Provenance("paper", "taste"), done)
+    assert (record.asked, record.there, done.results.scores["test"].nunique()) == (0, 0, 46)
+    assert set(done.results.scores["profile"]) == {"taste"}
+
+
+def test_what_is_fetched_goes_by_the_photographs_that_are_there(paper, tmp_path, monkeypatch):
+    def fetched():
+        got.clear()
+        return study.fetch("full")["what"].tolist()
+
+    got = []
+    monkeypatch.setattr(_fetch.downloads, "fetch", lambda entry: got.append(entry.name))
+    photographs = "72 photographs, which the authors never released"
+    assert (fetched(), got) == ([photographs], ["vl-bert", "bert"])
+    (tmp_path / study.STUDY).mkdir()
+    assert (fetched(), got) == ([], ["vl-bert", "bert", "detector"])
+    write_regions(tmp_path / study.STUDY, ["purse/woman/0.png"])
+    assert (fetched(), got) == ([], ["vl-bert", "bert"])
 
 
 def test_the_large_model_is_compared_with_the_large_bert(paper):

@@ -7,6 +7,7 @@ log-probabilities by :mod:`biaslib.metrics.masked_lm`.
 .. math:: S(E, g) = \ln \frac{P(E \mid g)}{P(E \mid g_N)}, \qquad B(E) = S(E, f) - S(E, m)
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,12 +32,14 @@ from biaslib.pictures.images import (
 )
 from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import _regions as regions
+from biaslib.studies._fetch import Part, fetched, weights
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies.scores import tidy
+from biaslib.studies.scores import Recorded, tidy
 
 __all__ = [
     "AGENTS",
     "ARTICLES",
+    "CHAPTER",
     "FEW",
     "NO_IMAGE",
     "SOURCES",
@@ -45,21 +48,26 @@ __all__ = [
     "EntityImages",
     "Inputs",
     "Results",
+    "Whole",
     "captions",
+    "fetch",
     "inputs",
     "load_models",
     "masked_log_probs",
     "misnaming_rates",
     "paper_inputs",
+    "parts",
     "per_image",
     "picture_tests",
     "pictured_entities",
     "readable",
+    "recorded",
     "run",
     "scores",
     "shares",
     "tokenizer_problems",
     "top_candidates",
+    "whole",
 ]
 
 AGENTS = ("woman", "man", "person")
@@ -82,6 +90,9 @@ NO_IMAGE = ("text", "blank")
 
 TEXT_MODELS = {"vl-bert-large": "bert-large"}
 """The text-only model from which a vision-language model began, where it is not BERT base."""
+
+TASTE_MODEL = "visualbert"
+"""A taste: another model that began from BERT, in captions alone; not the paper's."""
 
 STUDY = "srinivasan2021"
 COLUMNS = ["entity", "gender", "image", "agent", "candidate", "log_p"]
@@ -148,6 +159,10 @@ class Choices:
         options = {"pieces": self.pieces, "among": self.among}
         usual = {"pieces": ("", "chain"), "among": ("vocabulary",)}
         return {name: value for name, value in options.items() if value not in usual[name]}
+
+
+CHAPTER = Choices(pieces="chain")
+"""Those of the chapter, and of a record."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +243,25 @@ class Results:
     weights: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Whole:
+    """The study as it was carried out.
+
+    Attributes
+    ----------
+    given
+        Its inputs.
+    models
+        The vision-language model and the text-only one.
+    results
+        What came out.
+    """
+
+    given: Inputs
+    models: tuple[Any, Any]
+    results: Results
+
+
 # What is asked
 
 
@@ -290,6 +324,69 @@ def tokenizer_problems(model, entities: Sequence[str], pieces: str = "") -> pand
 
 # Inputs
 
+WITHOUT_PICTURES = "S_L and S_V of pictures; captions alone are asked"
+
+
+def parts(size: str = "full") -> list[Part]:
+    """Return what the study reads in ``paper``, of one size: see :func:`fetch`."""
+    if size == "taste":
+        return [weights(TASTE_MODEL), weights("bert")]
+    photographs = "72 photographs, which the authors never released"
+    found = [
+        weights("vl-bert"),
+        weights("bert"),
+        Part(photographs, "", 0, WITHOUT_PICTURES, lambda: runtime.data_folder(STUDY)),
+    ]
+    with contextlib.suppress(FileNotFoundError):
+        if regions.file_of(runtime.data_folder(STUDY), "regions") is None:
+            found.append(weights("detector", WITHOUT_PICTURES))
+    return found
+
+
+def fetch(size: str | None = None) -> pandas.DataFrame:
+    """Download what the study reads in ``paper``, unless it is here already.
+
+    The weights of VL-BERT, which lie on Google Drive, and of BERT, and the detector where there are
+    photographs without a file of regions; for a taste the weights of VisualBERT and BERT. Nobody
+    can fetch the authors' photographs.
+
+    Parameters
+    ----------
+    size
+        ``full`` or ``taste``; None takes that of the run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What could not be had: *what*, what the study does *without it*, and the *reason*.
+
+    Raises
+    ------
+    CheckpointError
+        If weights of a model cannot be had; the message names the steps by hand.
+    """
+    return fetched(parts(runtime.size(size)))
+
+
+def whole(begun: runtime.Provenance) -> Whole:
+    """Carry the study out, in the profile and the size of a run, and note there what it read."""
+    given = inputs(begun.profile, size=begun.size, only_sound=True)
+    both = load_models(given)
+    given = readable(given, both[0])
+    results = run(given, *both, CHAPTER)
+    begun.record(weights=results.weights, data={"images": given.dataset})
+    return Whole(given, both, results)
+
+
+def recorded(begun: runtime.Provenance, done: Whole | None = None) -> Recorded:
+    """Return what goes into the record of a run: of its study as :func:`whole` carries it out."""
+    done = done or whole(begun)
+    given, scores = done.given, done.results.scores
+    images = [] if given.images is None else [given.images.images]
+    there = sum(map(len, images))
+    asked = max(there, 2 * given.per_agent * len(given.pictured))
+    return Recorded([scores, shares(scores)], asked, there, images)
+
 
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:
     """Return the study's inputs in a profile: the same call for both.
@@ -330,21 +427,22 @@ def readable(given: Inputs, model: Any) -> Inputs:
 
 
 def paper_inputs(
-    model: str = "vl-bert",
+    model: str | None = None,
     entities: pandas.DataFrame | None = None,
     per_agent: int = 6,
     folder: str | Path | None = None,
     checkpoint: str | Path | None = None,
     only_sound: bool = False,
     pictured: str | None = "case study",
+    size: str | None = None,
 ) -> Inputs:
     """Return the inputs of a folder of images, and of official checkpoints.
 
     Parameters
     ----------
     model
-        A name of the registry. The text-only model beside it is the one that it began from:
-        :data:`TEXT_MODELS`, and else BERT.
+        A name of the registry; None takes ``vl-bert``, and for a taste :data:`TASTE_MODEL`. The
+        text-only model beside it is the one that it began from: :data:`TEXT_MODELS`, and else BERT.
     entities
         With the columns *entity*, *frame*, *set* and *stereotype*; None takes
         ``entities.csv`` of the folder (:func:`biaslib.stimuli.own_entities`) if there is one, and
@@ -364,6 +462,9 @@ def paper_inputs(
     pictured
         The set of entities that have images, as in the paper; the others are asked about in
         captions alone. None, or a set that is not there, stands for all.
+    size
+        ``full`` or ``taste``, which asks in captions alone unless a folder is named; None takes
+        that of the run.
 
     Raises
     ------
@@ -376,16 +477,20 @@ def paper_inputs(
     FileNotFoundError
         If there is no folder of images, unless told to go on.
     """
+    profile = "taste" if runtime.size(size) == "taste" else "paper"
+    model = model or (TASTE_MODEL if profile == "taste" else "vl-bert")
     if model not in models.REGISTRY:
         raise runtime.unknown_name("model", model, models.REGISTRY)
-    folder = _image_folder(folder, only_sound)
+    if profile == "taste" and folder is None:
+        entities, per_agent = stimuli.entities() if entities is None else entities, 0
+    folder = _image_folder(folder, only_sound or not per_agent)
     if entities is None:
         own = folder / "entities.csv"
         entities = stimuli.own_entities(own) if own.is_file() else stimuli.entities()
     asked = {"name": model, "profile": "paper", "checkpoint": checkpoint}
     text = {"name": TEXT_MODELS.get(model, "bert"), "profile": "paper"}
     if not per_agent:
-        return Inputs("paper", "no images", asked, text, entities, None)
+        return Inputs(profile, "no images", asked, text, entities, None)
     wanted = tuple(pictured_entities(entities, pictured))
     manifest, found = datasets.entity_images(folder, wanted, per_agent)
     path = regions.file_of(folder, "regions") if models.REGISTRY[model].features else None
@@ -401,7 +506,7 @@ def paper_inputs(
     datasets.require_sound(found, f"the image set {folder}", only_sound)
     images, name = _entity_images(datasets.balanced_images(manifest), path), folder.name
     name = name if images else "no images"
-    return Inputs("paper", name, asked, text, entities, images, 0, found, wanted, per_agent)
+    return Inputs(profile, name, asked, text, entities, images, 0, found, wanted, per_agent)
 
 
 def _entity_images(manifest: pandas.DataFrame, path: Path | None) -> EntityImages | None:
