@@ -5,7 +5,6 @@ A test is six sets of texts with images. The profile ``planted`` takes them from
 scores every experiment, with p-values and intervals that take texts, words or pictures as units.
 """
 
-import contextlib
 import functools
 import itertools
 import warnings
@@ -271,41 +270,35 @@ def parts(size: str = "full") -> list[Part]:
 
         return Part(f"pictures of {name}", host, gigabytes, without, get)
 
-    def get_files() -> None:
-        ross2021.fetch_files(folder())
-
-    files = Part("the authors' tests and lists", ross2021.FILES, 0.003, "", get_files)
+    tests_of = f"url {ross2021.FILES}/tests/grounded-tests/google/weat6.jsonl"
+    lists = "the authors' tests and lists of links"
+    files = Part(lists, tests_of, 0.003, "", lambda: ross2021.fetch_files(folder()))
+    searches = "https://c8.alamy.com"  # where more links lead to than to any other host
     if size == "taste":
-        searches = photographs("google", HOST, 0.06, only=ross2021.taste())
-        return [files, weights_of(TASTE_MODEL), weights_of("bert"), searches]
+        some = photographs("google", searches, 0.06, only=ross2021.taste())
+        return [files, weights_of(TASTE_MODEL), weights_of("bert"), some]
+    coco, concap = "http://images.cocodataset.org", "https://ai.google.com"
     return [
         files,
         weights_of("detector", "models without a file of regions are left out" * _own_regions()),
         *(weights_of(name, f"{name} is left out") for name in MODELS),
         weights_of("bert"),
         Part("the authors' region features", "", 0, NO_REGIONS, _require_regions),
-        photographs("concap", CAPTIONS, 0.05, "ViLBERT and VL-BERT have no test in domain"),
-        photographs("coco", COCO, 0.1, "VisualBERT and LXMERT have no test in domain"),
-        photographs("google", HOST, 3.5),
+        photographs("concap", concap, 0.05, "ViLBERT and VL-BERT have no test in domain"),
+        photographs("coco", coco, 0.1, "VisualBERT and LXMERT have no test in domain"),
+        photographs("google", searches, 3.5),
     ]
 
 
-HOST, COCO = "https://c8.alamy.com", "http://images.cocodataset.org"
-"""Where most links of searches lead to, 5 in 100, and all of COCO's."""
-
-CAPTIONS = "https://ai.google.com/research/ConceptualCaptions/download"
-
-NO_REGIONS = (
-    "VisualBERT and ViLBERT read regions of another detector than that of their training, and "
-    "the study is not run as its released code runs it"
-)
+NO_REGIONS = "VisualBERT and ViLBERT get another detector's; nothing is run as the released code is"
 
 
 def _own_regions() -> bool:
-    """Tell whether there are files of regions, so that some model may do without the detector."""
-    with contextlib.suppress(FileNotFoundError):
+    """Tell whether there are files of regions, with which models do without the detector."""
+    try:
         return any(runtime.data_folder(STUDY).glob("regions/*/*"))
-    return False
+    except FileNotFoundError:
+        return False
 
 
 def _require_regions() -> None:
@@ -359,12 +352,12 @@ def load_models(
     loaded, problem = {}, None
     for name, every in given.items():
         try:
-            model = models.load(name)
-            if every and hasattr(type(model), "regions_of") and not every[0].images.has_regions:
-                _ = model.detector
-            loaded[name] = model
+            loaded[name] = models.load(name)
+            if every and hasattr(type(loaded[name]), "regions_of"):
+                _ = every[0].images.has_regions or loaded[name].detector
         except CheckpointError as error:
             problem = error
+            loaded.pop(name, None)
             warnings.warn(f"{name} is left out: {error}", stacklevel=2)
     if problem and not loaded:
         raise problem
