@@ -264,29 +264,26 @@ def parts(size: str = "full") -> list[Part]:
     """Return what the study reads in ``paper``, of one size: see :func:`fetch`."""
     folder = functools.partial(runtime.data_folder, STUDY, make=True)
 
-    def photographs(name: str, host: str, gigabytes: float, without: str = "", only=()) -> Part:
-        def get() -> None:
-            ross2021.fetch_images(folder(), name, only=only)
+    def photographs(name: str, gigabytes: float, without: str = "", only=()) -> Part:
+        get = functools.partial(ross2021.fetch_images, source=name, only=only)
+        what = f"pictures of {name}"
+        return Part(what, ross2021.FROM, gigabytes, without, lambda: get(folder()))
 
-        return Part(f"pictures of {name}", host, gigabytes, without, get)
-
-    tests_of = f"url {ross2021.FILES}/tests/grounded-tests/google/weat6.jsonl"
+    first = f"url {ross2021.FILES}/tests/grounded-tests/google/weat6.jsonl"
     lists = "the authors' tests and lists of links"
-    files = Part(lists, tests_of, 0.003, "", lambda: ross2021.fetch_files(folder()))
-    searches = "https://c8.alamy.com"  # where more links lead to than to any other host
+    files = Part(lists, first, 0.003, "", lambda: ross2021.fetch_files(folder()))
     if size == "taste":
-        some = photographs("google", searches, 0.06, only=ross2021.taste())
+        some = photographs("google", 0.06, only=ross2021.taste())
         return [files, weights_of(TASTE_MODEL), weights_of("bert"), some]
-    coco, concap = "http://images.cocodataset.org", "https://ai.google.com"
     return [
         files,
         weights_of("detector", "models without a file of regions are left out" * _own_regions()),
         *(weights_of(name, f"{name} is left out") for name in MODELS),
         weights_of("bert"),
         Part("the authors' region features", "", 0, NO_REGIONS, _require_regions),
-        photographs("concap", concap, 0.05, "ViLBERT and VL-BERT have no test in domain"),
-        photographs("coco", coco, 0.1, "VisualBERT and LXMERT have no test in domain"),
-        photographs("google", searches, 3.5),
+        photographs("concap", 0.05, "ViLBERT and VL-BERT have no test in domain"),
+        photographs("coco", 0.1, "VisualBERT and LXMERT have no test in domain"),
+        photographs("google", 3.5),
     ]
 
 
@@ -303,8 +300,7 @@ def _own_regions() -> bool:
 
 def _require_regions() -> None:
     if not _own_regions():
-        where = "book/profiles.md#regions-of-study-1 says where files of one's own go"
-        raise datasets.DataError(f"nobody has published them; {where}")
+        raise datasets.DataError("nobody has published them: book/profiles.md#regions-of-study-1")
 
 
 def fetch(size: str | None = None) -> pandas.DataFrame:
@@ -507,11 +503,10 @@ def paper_inputs(
     if own is not None and domain != DOMAINS[0]:
         raise InputError(f"a folder of one's own is {DOMAINS[0]}; pass this domain, or no folder")
     google, taste = "google" if own is None else Path(own), runtime.size(size) == "taste"
-    known = (TASTE_MODEL,) if taste else MODELS
-    of_domain = dict.fromkeys(known, google) if domain == DOMAINS[0] else IN_DOMAIN
-    sources = {name: of_domain[name] for name in known if name in of_domain}
+    known, in_domain = ((TASTE_MODEL,), {}) if taste else (MODELS, IN_DOMAIN)
+    sources = dict.fromkeys(known, google) if domain == DOMAINS[0] else in_domain
+    names = [TASTE_TEST] if taste else names
     wanted = list(tests()["test"] if names is None else names)
-    wanted = [TASTE_TEST] if taste else wanted
     only = ross2021.taste() if taste and own is None else ()
     checked = ross2021.tests_on_disk(dict.fromkeys(sources.values()), wanted, only)
     datasets.require_sound(checked.problems, "the image sets of study 1", only_sound)
@@ -525,8 +520,8 @@ def paper_inputs(
         for source, sound in checked.sound.items()
     }
     shown, wrong = {}, []
-    for name in sources:
-        if sources[name] in every:
+    for name in known:
+        if sources.get(name) in every:
             own_weights = (weights or {}).get(name, name)
             kept, found = _as_regions(every[sources[name]], sources[name], own_weights)
             shown |= {name: kept} if kept else {}
