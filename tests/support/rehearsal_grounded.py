@@ -5,7 +5,10 @@ others are missing, as they are for a reader of dead links: no link is asked aga
 """
 
 import contextlib
+import shutil
+import tempfile
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from support import released
 
@@ -31,3 +34,26 @@ def record(root: Path, source: str) -> None:
     outcomes = ["here" if sha256 else "error 404" for sha256 in hashes]
     rows = links[["file", "url"]].assign(outcome=outcomes, sha256=hashes, bytes=0, date="")
     rows.to_csv(folder / "downloads.csv", index=False)
+
+
+def publish(folder: Path) -> None:
+    """Write the authors' files as their host has them, and what is behind links that are alive.
+
+    Those are the links to the pictures of :func:`build`, and every second one of a taste.
+    """
+    host = folder / ross2021.FILES.removeprefix("https://")
+    for part in ("tests", "data"):
+        shutil.copytree(released.REAL / part, host / part)
+    with tempfile.TemporaryDirectory() as scratch:
+        root = released.copied(Path(scratch))
+        released.place(root)
+        for number, file in enumerate(ross2021.taste()[::2]):
+            released.draw(root / "images" / "google" / file, 1000 + number)
+        for source in ("google", "coco"):
+            links, _ = ross2021.links(root, source)
+            for file, url in zip(links["file"], links["url"], strict=True):
+                picture, address = root / "images" / source / file, urlsplit(url)
+                place = folder / "links" / address.netloc / unquote(address.path).lstrip("/")
+                if picture.is_file() and not place.exists():
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(picture, place)
