@@ -11,17 +11,12 @@ from biaslib import published, reproduction, stimuli
 from biaslib.datasets.fairface import SPLITS
 from biaslib.display import Table, fold, interval_text, interval_texts, say, signed
 from biaslib.metrics import caption_association
-from biaslib.models import CheckpointError
-from biaslib.runtime import unknown_name
+from biaslib.runtime import TASTE, unknown_name
 from biaslib.studies import study3_clip_audit as study
 from companion._check import Check, judge_function, judge_list
 from companion._shared import availability_table
 
 PAPER = "hamidieh2023"
-TABLE_1 = f"{PAPER}_laion_pronouns"
-
-NOT_THERE = (CheckpointError, FileNotFoundError, ImportError)
-"""Errors that say that a model, or a package that reads it, is not on this machine."""
 
 OPEN_TYPES = ("Occupation", "Activity")
 """Types of bias whose words stand in the open; those of the others are behind a note."""
@@ -258,15 +253,15 @@ def choices_table(audit: study.Audit) -> pandas.DataFrame:
     )  # fmt: skip
 
 
-def data_availability(given: study.Inputs, missing: Mapping[str, str]) -> pandas.DataFrame:
-    """Return what was asked for, and is there: portraits, groups, words, model and captions.
+def data_availability(given: study.Inputs, no_captions: str = "") -> pandas.DataFrame:
+    """Return what was asked for, and is there: portraits, groups, words and captions.
 
     Parameters
     ----------
     given
         Inputs of the run.
-    missing
-        Why the *model* or the *captions* are not there.
+    no_captions
+        Why there are no captions.
     """
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
     asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
@@ -278,9 +273,8 @@ def data_availability(given: study.Inputs, missing: Mapping[str, str]) -> pandas
         ("portraits", asked, n, "" if n == asked else f"{asked - n:,} of {given.dataset}"),
         ("groups", len(groups), (groups > 0).sum(), ", ".join(groups.index[groups == 0])),
         ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
+        ("captions", 1, int(not no_captions), no_captions),
     ]
-    for what in ("model", "captions"):
-        rows.append((what, 1, int(not missing.get(what)), missing.get(what, "")))
     return availability_table(rows)
 
 
@@ -290,48 +284,44 @@ TOY = (
 )
 
 
-def results(
-    given: study.Inputs,
-    audit: study.Audit | None,
-    corpus: study.Corpus,
-    shares: pandas.DataFrame,
-    missing: str = "",
-) -> list[Any]:
+def results(done: study.Whole) -> list[Any]:
     """Return what the full run shows: in ``planted`` folded under one line, as it is of a toy.
 
-    In ``paper``: what is there, the words of each gender, the run beside everything that the paper
-    prints, and folded all else, as it has harmful words. What was not run is not shown.
+    Else: what is there, the words of each gender, and folded all else, as it has harmful words; in
+    ``paper`` the run stands beside everything that the paper prints. Every table of a taste says
+    that it is one. What was not run is not shown.
 
     Parameters
     ----------
-    given
-        Inputs of the run.
-    audit
-        Its scores; None where the model is not there.
-    corpus, shares
-        Its captions, and the pronouns that were counted in them.
-    missing
-        Why there is no audit.
+    done
+        Of :func:`biaslib.studies.study3_clip_audit.whole`.
     """
+    audit, given = done.audit, done.audit.given
+    pronouns = [] if done.shares is None else [_pronouns(done)]
     if given.profile == "planted":
-        tables = [*_of_run(audit, False), _pronouns(corpus, shares)]
-        marked_ones = (replace(each, caption=f"{each.caption}. Planted world") for each in tables)
-        return [fold(TOY, *marked_ones)]
-    why = {"model": missing, "captions": corpus.missing}
-    caption = "What this page asks for, and what is there"
-    shown = [Table(data_availability(given, why), caption)]
+        return [fold(TOY, *_noted([*_of_run(audit, False), *pronouns], "Planted world"))]
+    note = TASTE.capitalize() if given.profile == "taste" else ""
+    there = Table(
+        data_availability(given, done.corpus.missing), "What this page asks for, and what is there"
+    )
+    tables, harmful = _noted(_of_run(audit, True), note), _noted(_harmful(audit), note)
+    shown = _noted([there], note)
     shown += [say("**Note:** {notes}.", notes="; ".join(given.notes))] if given.notes else []
-    if audit is not None:
-        tables = _of_run(audit, True)
-        counts = {} if corpus.missing else {TABLE_1: study.pronoun_counts(shares)}
-        shown += [*tables[: len(OPEN_TYPES)], *_beside(audit, counts)]
-        caption = "All else that the run gives: harmful words by gender, by race and by both"
-        shown.append(fold(caption, *tables[len(OPEN_TYPES) :], *_harmful(audit)))
-    return shown if corpus.missing else [*shown, _pronouns(corpus, shares)]
+    shown += tables[: len(OPEN_TYPES)]
+    shown += [] if note else _beside(audit, done.counts)
+    caption = "All else that the run gives: harmful words by gender, by race and by both"
+    return [*shown, fold(caption, *tables[len(OPEN_TYPES) :], *harmful), *pronouns]
 
 
-def _pronouns(corpus: study.Corpus, shares: pandas.DataFrame) -> Table:
-    return Table(pronoun_table(shares, corpus), "Pronouns beside a word in captions, as in Table 1")
+def _noted(tables: Sequence[Table], note: str) -> list[Table]:
+    """Return tables whose captions end with a note, if there is one."""
+    return [replace(each, caption=f"{each.caption}. {note}" if note else each.caption)
+            for each in tables]  # fmt: skip
+
+
+def _pronouns(done: study.Whole) -> Table:
+    rows = pronoun_table(done.shares, done.corpus)
+    return Table(rows, "Pronouns beside a word in captions, as in Table 1")
 
 
 def _of_run(audit: study.Audit, paper: bool) -> list[Table]:

@@ -222,6 +222,12 @@ def limit_table() -> pandas.DataFrame:
     )
 
 
+def lacking(missing: pandas.DataFrame) -> list[Table]:
+    """Return the table of what a study's ``fetch`` could not get; nothing where it got all."""
+    caption = "What could not be had, and what the study leaves out without it"
+    return [Table(missing, caption)] if len(missing) else []
+
+
 def recorded(paper: str, run, found: Recorded):
     """Write the record of a run in ``paper``, and return it beside the printed numbers.
 

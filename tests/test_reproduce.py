@@ -1,4 +1,4 @@
-"""Study 3 from nothing to a record in one command, on a model hub on this machine."""
+"""A study from nothing to a record in one command, on a model hub on this machine."""
 
 import dataclasses
 import warnings
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pandas
 import pytest
-from support import rehearsal_clip_audit, repositories
+from support import from_nothing
+from support.from_nothing import FAIRFACE
 from support.hub import instead_of_the_real_one
 
 from biaslib import models, reproduction, runtime
@@ -14,21 +15,13 @@ from biaslib.__main__ import main
 from biaslib.checkpoints.downloads import fetch_data
 from biaslib.models import REGISTRY
 
-FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
 PORTRAITS = "0.25/train-*"
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """Both data sets in the publishers' formats, and OpenCLIP's repository with random weights."""
-    folder = tmp_path_factory.mktemp("repositories")
-    rehearsal_clip_audit.write_parquet(folder / FAIRFACE)
-    (folder / FAIRFACE / "0.25" / "validation-00000-of-00001.parquet").write_bytes(b"not asked for")
-    corpus = rehearsal_clip_audit.write_corpus(folder / COYO / "data")
-    (corpus / "part-00000.parquet").rename(corpus / "part-00000-17da-c000.snappy.parquet")
-    (corpus / "part-00001-17da-c000.snappy.parquet").write_bytes(b"not asked for")
-    repositories.build_all(folder)
-    return folder
+    """All data sets and models in the publishers' formats, the models with random weights."""
+    return from_nothing.published(tmp_path_factory.mktemp("repositories"))
 
 
 @pytest.fixture
@@ -49,30 +42,48 @@ def bodies(hub):
     return [path for method, path, _ in hub.requests if method == "GET" and ".parquet" in path]
 
 
-@pytest.mark.slow
-def test_one_command_goes_from_nothing_to_a_record(hub, tmp_path, capsys):
-    assert main(["reproduce", "hamidieh2023", "--out", "runs", "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert "downloads some 5.5 GB" in told
-    assert not (tmp_path / "data").exists()
-    assert hub.requests == []
-    assert main(["reproduce", "hamidieh2023", "--out", "runs"]) == 0
-    assert "Recorded in runs/hamidieh2023-" in capsys.readouterr().out
-    assert files(tmp_path / "data") == [
-        "captions/data/part-00000-17da-c000.snappy.parquet",
-        "fairface/0.25/train-00000-of-00002.parquet",
-        "fairface/0.25/train-00001-of-00002.parquet",
-    ]
-    [folder] = (tmp_path / "runs").iterdir()
-    scores, stamp = reproduction.read(folder)
-    assert stamp["pictures"] == {"asked": 86_744, "there": 28}  # FairFace's, and the sample's
-    assert list(stamp["networks"]) == ["open-clip"]
-    counted = pandas.DataFrame(stamp["counts"]["hamidieh2023_laion_pronouns"])
+def is_study_3(found):
+    assert found.stamp["pictures"] == {"asked": 86_744, "there": 28}  # FairFace's, and the sample's
+    assert list(found.stamp["networks"]) == ["open-clip"]
+    counted = pandas.DataFrame(found.stamp["counts"]["hamidieh2023_laion_pronouns"])
     assert {"nurse", "maid", "farmer"} <= set(counted["word"])
-    found = reproduction.compare(scores, "hamidieh2023", reproduction.counts_of(stamp))
-    ran = found[found["verdict"] != "not run"]["id"]
+    counts = reproduction.counts_of(found.stamp)
+    beside = reproduction.compare(found.scores, "hamidieh2023", counts)
+    ran = beside[beside["verdict"] != "not run"]["id"]
     assert ran.str.startswith("hamidieh2023/table1/").sum() == 21
     assert ran.str.startswith("hamidieh2023/table18/").sum() == 77
+
+
+def is_a_taste(found):
+    assert found.stamp["size"] == "taste"
+    assert set(found.scores["profile"]) == {"taste"}
+    assert runtime.TASTE in found.told
+    judged = reproduction.compare(found.scores, found.stamp["paper"])
+    assert set(judged["verdict"]) == {"not run"}
+
+
+WHAT_IS_RECORDED = {("hamidieh2023", "full"): is_study_3}
+"""What else must hold of a record, by paper and size."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("paper", "size"), from_nothing.STUDIES)
+def test_command_and_notebook_go_from_nothing_to_the_same_record(paper, size, repository):
+    found = from_nothing.rehearse(repository, paper, size)
+    assert "Recorded in runs/" in found.told
+    if size == "taste":
+        is_a_taste(found)
+    WHAT_IS_RECORDED.get((paper, size), bool)(found)
+
+
+@pytest.mark.parametrize("size", runtime.SIZES)
+@pytest.mark.parametrize("paper", reproduction.STUDIES)
+def test_a_dry_run_says_what_it_takes_and_downloads_nothing(paper, size, hub, tmp_path, capsys):
+    needs = runtime.provider("paper").NEEDS[reproduction.STUDIES[paper], size]
+    assert main(["reproduce", paper, "--size", size, "--dry-run"]) == 0
+    assert f"downloads some {needs.download:g} GB" in capsys.readouterr().out
+    assert hub.sent == 0
+    assert not {"data", "record"} & {path.name for path in tmp_path.iterdir()}
 
 
 def test_what_is_there_is_not_fetched_again_and_what_is_missing_is(hub, tmp_path):

@@ -72,10 +72,10 @@ def stamp(
     dict
         *format*, *paper*, *size* (``full`` or ``taste``), *made* (UTC), *minutes*; *device*,
         *driver*, *precision*, that of the models as they were loaded, and *outputs*, that of their
-        cached outputs (``model:
-        precision``); *biaslib* and *source* (version and hash of the code), *versions* of
-        libraries; *networks* (by name: *revision* and *sha256* of the files), *detector* (the same,
-        or why there is none), *data* (checksum by name); *pictures* and *counts*.
+        cached outputs (``model: precision``); *biaslib* and *source* (version, and hash of all code
+        of the package), *versions* of libraries that can change a number; *networks* (by name:
+        *revision* and *sha256* of the files), *detector* (the same, or why there is none), *data*
+        (checksum by name); *pictures* and *counts*.
 
     Raises
     ------
@@ -88,6 +88,7 @@ def stamp(
             'PROFILE = "paper" at the top of the notebook'
         )
     shown, on, used = run.as_dict(), run.machine(), runtime.used()
+    versions = ", ".join(f"{name} {text}" for name, text in on["versions"].items())
     if edited := [name for name, digest in used["files"].items() if digest == runtime.EDITED]:
         raise RecordError(
             f"{runtime.first_few(edited)} changed during the run, so that nobody can say which "
@@ -103,16 +104,23 @@ def stamp(
         "device": shown["Device"],
         "driver": ", ".join(f"{name} {each}" for name, each in on["driver"].items()) or "none",
         "precision": shown["Precision"],
-        "outputs": on["outputs"],
+        "outputs": [each for each in on["outputs"] if each.rpartition(": ")[0] in run.weights],
         "biaslib": biaslib.__version__,
-        "source": used["source"],
-        "versions": shown["Versions"],
+        "source": _source(),
+        "versions": versions,
         "networks": {name: _network(name, revision) for name, revision in run.weights.items()},
         "detector": _detector(run.weights),
         "data": dict(run.data),
         "pictures": dict(pictures),
         "counts": rows,
     }
+
+
+def _source() -> str:
+    """Return the hash of all code and data of the package, whichever modules a run has loaded."""
+    package = Path(biaslib.__file__).parent
+    paths = {*package.rglob("*.py"), *package.rglob("data")}
+    return runtime.used(path.relative_to(package.parent).as_posix() for path in paths)["source"]
 
 
 def _network(name: str, revision: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ __all__ = [
     "source_of_bias",
     "unit_means",
     "welch_p_values",
+    "whole",
     "words",
 ]
 
@@ -70,6 +71,9 @@ where scores are skewed."""
 
 N_RESAMPLES = 300
 """Of the intervals in a record."""
+
+COUNTS = "hamidieh2023_laion_pronouns"
+"""What the counts of Table 1 are called in a record."""
 
 TASTE_MODEL, TASTE_PORTRAITS = "tinyclip", 1_000
 """A taste: a small CLIP that none of the papers has, on the first validation portraits."""
@@ -228,7 +232,7 @@ class Corpus:
     profile
         Whose captions they are: ``planted`` or ``paper``.
     missing
-        Why these stand in where others were wanted, and what to do; else empty.
+        Why there are no captions; else empty.
     """
 
     path: Path
@@ -287,6 +291,30 @@ class Audit:
         return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
 
 
+@dataclass(frozen=True)
+class Whole:
+    """The study as it was carried out.
+
+    Attributes
+    ----------
+    audit
+        Of all words.
+    corpus
+        The captions that were counted, or why there are none.
+    shares
+        Of :func:`source_of_bias`; None without captions.
+    """
+
+    audit: Audit
+    corpus: Corpus
+    shares: pandas.DataFrame | None = None
+
+    @property
+    def counts(self) -> dict[str, pandas.DataFrame]:
+        """The counts of Table 1, by their name in a record: empty without captions."""
+        return {} if self.shares is None else {COUNTS: pronoun_counts(self.shares)}
+
+
 def parts(size: str = "full") -> list[Part]:
     """Return what the study reads in ``paper``, of one size: see :func:`fetch`."""
     if size == "taste":
@@ -303,7 +331,7 @@ def parts(size: str = "full") -> list[Part]:
             "data/part-00000-*",
             "captions",
             1.05,
-            "the captions behind the words are those of the planted world",
+            "no captions are counted",
         ),
         weights("open-clip"),
     ]
@@ -334,19 +362,25 @@ def fetch(size: str | None = None) -> pandas.DataFrame:
     return fetched(parts(runtime.size(size)))
 
 
-def recorded(run: runtime.Provenance) -> Recorded:
-    """Run the study as its chapter does, and return what goes into its record."""
-    given = inputs("paper", size=run.size)
+def whole(run: runtime.Provenance) -> Whole:
+    """Carry the study out, in the profile and the size of a run, and note there what it read."""
+    given = inputs(run.profile, size=run.size)
     model = load_model(given)
     run.record(data={given.dataset: given.checksum}, weights={model.name: model.revision})
-    found, counts = audit(given, model=model, n_resamples=N_RESAMPLES), {}
+    done, shares = audit(given, model=model, n_resamples=N_RESAMPLES), None
     with tempfile.TemporaryDirectory() as scratch:
         corpus = given.captions(scratch)
-        shares = source_of_bias(corpus.path, found.table)
-        run.record(data={f"captions ({corpus.profile})": corpus.checksum})
-    if not corpus.missing:
-        counts = {"hamidieh2023_laion_pronouns": pronoun_counts(shares)}
-    return Recorded([found.scores], *given.asked_and_there, counts=counts)
+        if not corpus.missing:
+            shares = source_of_bias(corpus.path, given.words)
+            run.record(data={f"captions ({corpus.profile})": corpus.checksum})
+    return Whole(done, corpus, shares)
+
+
+def recorded(run: runtime.Provenance, done: Whole | None = None) -> Recorded:
+    """Return what goes into the record of a run: of its study as :func:`whole` carries it out."""
+    done = done or whole(run)
+    asked_and_there = done.audit.given.asked_and_there
+    return Recorded([done.audit.scores], *asked_and_there, counts=done.counts)
 
 
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:
@@ -381,8 +415,8 @@ def paper_inputs(
 ) -> Inputs:
     """Return FairFace in the data folder ``fairface``, with OpenCLIP ViT-H/14.
 
-    Captions are those of the data folder ``captions``; where there is none, those of the planted
-    world at dose 3 stand in, and :attr:`Corpus.missing` says so.
+    Captions are those of the data folder ``captions``; where there is none, and in a taste,
+    :attr:`Corpus.missing` says so.
 
     Parameters
     ----------
@@ -424,17 +458,21 @@ def paper_inputs(
         gender=("Female", "Male"),
         k=min(100, len(people) // 10),
         innocent=innocent_captions(),
-        captions=_captions,
+        captions=_no_captions if taste else _captions,
         units=np.arange(len(people)),
     )
 
 
 def _captions(folder: str | Path) -> Corpus:
-    """Return the corpus of the data folder, or that of the planted world and what is missing."""
+    """Return the corpus of the data folder, or why there is none."""
     try:
         return Corpus(runtime.data_folder("captions"))
     except FileNotFoundError as error:
-        return replace(runtime.provider("planted").captions(folder), missing=str(error))
+        return Corpus(Path(), missing=str(error))
+
+
+def _no_captions(folder: str | Path) -> Corpus:
+    return Corpus(Path(), missing=f"{runtime.TASTE}; it counts no captions")
 
 
 def innocent_captions(things: Sequence[str] | None = None) -> pandas.DataFrame:

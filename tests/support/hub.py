@@ -64,6 +64,13 @@ class Hub:
         self.false_commit: str | None = ""
         self.cut_after: list[int] = []
         """Bytes after which the connection is cut, for each of the next bodies."""
+        self.hold = ""
+        """A part of the path of the file that is held back in its middle until it is released."""
+        self.held, self.released = threading.Event(), threading.Event()
+        self.links: Path | None = None
+        """Folder of what other hosts have, at ``host/path``, for those who ask by this proxy."""
+        self.sent = 0
+        """Bytes of files that were sent."""
         self.requests: list[tuple[str, str, str]] = []
         self.elsewhere: list[str] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -144,8 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, with_body: bool) -> None:
         if not self.path.startswith("/"):
-            self.hub.elsewhere.append(self.path)
-            return self._refuse(403)
+            return self._for_another_host(with_body)
         path = unquote(urlsplit(self.path).path)
         self.hub.requests.append((self.command, path, self.headers.get("Range", "")))
         if self.hub.refuse:
@@ -162,6 +168,16 @@ class _Handler(BaseHTTPRequestHandler):
             known = self.hub.commit(f"{owner}/{name}")
             return self._file(path, asked if COMMIT.fullmatch(asked) else known, with_body)
         return self._refuse(404)
+
+    def _for_another_host(self, with_body: bool) -> None:
+        """Answer what is asked of another host by this proxy: with its file, or with a refusal."""
+        address = urlsplit(self.path)
+        if self.hub.links is None:
+            self.hub.elsewhere.append(self.path)
+            return self._refuse(403)
+        self.hub.requests.append((self.command, self.path, ""))
+        path = self.hub.links / address.netloc / unquote(address.path).lstrip("/")
+        return self._file(path, "", with_body)
 
     def _refuse(self, status: int) -> None:
         """Answer with a status and the header by which the hub says what is wrong."""
@@ -242,7 +258,15 @@ class _Handler(BaseHTTPRequestHandler):
         body = body[start:]
         if self.hub.cut_after:
             body, self.close_connection = body[: self.hub.cut_after.pop(0)], True
+        if self.hub.hold and self.hub.hold in self.path:
+            self.wfile.write(body[: len(body) // 2])
+            self.hub.sent += len(body) // 2
+            self.close_connection = True
+            self.hub.held.set()
+            self.hub.released.wait()
+            return
         self.wfile.write(body)
+        self.hub.sent += len(body)
 
 
 def _checksum(path: Path, body: bytes) -> str:

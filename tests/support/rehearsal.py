@@ -125,6 +125,11 @@ def run(path: Path, environment: dict[str, str], short: bool = False) -> Outcome
     if short:
         notebook.cells = without_the_planted_world(notebook.cells)
     notebook.cells.append(nbformat.v4.new_code_cell(CHECKS.get(path.stem, "")))
+    return executed(path, notebook, environment)
+
+
+def executed(path: Path, notebook: nbformat.NotebookNode, environment: dict[str, str]) -> Outcome:
+    """Run a notebook's cells in a kernel of its own, in the folder of its path."""
     resources = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(notebook, timeout=LIMIT, resources=resources)
     begun, error = time.perf_counter(), ""

@@ -359,6 +359,7 @@ BUILDERS: dict[str, Callable[[Path], None]] = {
     "vilt": _vilt,
     "vilt-itm": _vilt_itm,
     "clip": _clip,
+    "tinyclip": _clip,
     "siglip": _siglip,
     "open-clip": _open_clip,
     "flava": _flava,
