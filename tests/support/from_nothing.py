@@ -22,7 +22,7 @@ from pathlib import Path
 
 import nbformat
 import pandas
-from support import rehearsal, rehearsal_clip_audit, repositories
+from support import rehearsal, rehearsal_clip_audit, rehearsal_grounded, released, repositories
 from support.hub import Hub, serving
 
 from biaslib import reproduction
@@ -111,6 +111,16 @@ STUDIES = {
     ("hamidieh2023", "taste"): Study(publish_fairface_and_coyo, hold="validation-00001"),
 }
 """The studies that are rehearsed, by paper and size."""
+
+if (
+    released.REAL.is_dir()
+):  # their authors' files may not be passed on, and are held to their hashes
+    STUDIES["ross2021", "full"] = Study(
+        rehearsal_grounded.publish,
+        hold="COCO_val2014_000000035705",
+        missing=("weights of vl-bert", "the authors' region features", "pictures of concap"),
+    )
+    STUDIES["ross2021", "taste"] = Study(rehearsal_grounded.publish, hold="vilt-b32-mlm/resolve")
 
 
 @dataclasses.dataclass(frozen=True)
