@@ -307,7 +307,7 @@ def fetch(size: str | None = None) -> pandas.DataFrame:
     """Download what the study reads in ``paper``, unless it is here already.
 
     The authors' tests and lists of links (3 MB); the weights of the detector, of the four models
-    and of BERT (3.5 GB); and the pictures that 12,930 links still give, 16 at a time and two at one
+    and of BERT (3.5 GB); and the pictures that 12,929 links still give, 16 at a time and two at one
     host: hours. For a taste the weights of ViLT and BERT (0.9 GB), and 192 pictures of one test.
     Stopped, it goes on where it was.
 
