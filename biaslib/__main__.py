@@ -158,9 +158,12 @@ def reproduce(options: argparse.Namespace) -> int:
     if options.dry_run:
         return 0
     require_writable(Path(options.out) / "record")
-    folder, found, missing = reproduction.reproduce(options.paper, options.out, options.size)
-    for row in missing.itertuples(index=False):
-        print(shown(f"Without {row[0]}: {row[1]} ({row[2]})"))
+
+    def tell(missing) -> None:
+        for row in missing.itertuples(index=False):
+            print(shown(f"Without {row[0]}: {row[1]} ({row[2]})"), flush=True)
+
+    folder, found, _ = reproduction.reproduce(options.paper, options.out, options.size, tell)
     if options.size == "taste":
         print(f"This was {runtime.TASTE}: no printed number is judged by it")
     else:

@@ -8,7 +8,6 @@ import numpy as np
 import pandas
 
 from biaslib import published, reproduction, stimuli
-from biaslib.datasets.fairface import SPLITS
 from biaslib.display import Table, fold, interval_text, interval_texts, say, signed
 from biaslib.metrics import caption_association
 from biaslib.runtime import TASTE, unknown_name
@@ -264,17 +263,19 @@ def data_availability(given: study.Inputs, no_captions: str = "") -> pandas.Data
         Why there are no captions.
     """
     n, sizes = len(given.people), {facet: given.sizes(facet) for facet in given.facets}
-    asked = SPLITS[given.people["split"].iloc[0]] if given.profile == "paper" else n
+    asked, _ = given.asked_and_there
     groups = pandas.concat(sizes.values())
-    printed = published.casc_tables()
-    known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
-    scored = sum(pair in known for pair in zip(printed["word"], printed["category"], strict=True))
     rows = [
         ("portraits", asked, n, "" if n == asked else f"{asked - n:,} of {given.dataset}"),
         ("groups", len(groups), (groups > 0).sum(), ", ".join(groups.index[groups == 0])),
-        ("printed cells of C-ASC: words with their types", len(printed), scored, ""),
-        ("captions", 1, int(not no_captions), no_captions),
     ]
+    if given.profile == "paper":
+        printed = published.casc_tables()
+        known = set(zip(given.words["word"], given.words["bias_type"], strict=True))
+        pairs = zip(printed["word"], printed["category"], strict=True)
+        scored = sum(pair in known for pair in pairs)
+        rows.append(("printed cells of C-ASC: words with their types", len(printed), scored, ""))
+    rows.append(("captions", 1, int(not no_captions), no_captions))
     return availability_table(rows)
 
 

@@ -163,6 +163,7 @@ FULL_SIZE = {
     "lxmert": (transformers.LxmertForPreTraining, {}),
     "vilt": (transformers.ViltForMaskedLM, {}),
     "clip": (transformers.CLIPModel, {}),
+    "tinyclip": (transformers.CLIPModel, repositories.TINYCLIP),
     "siglip": (transformers.SiglipModel, {}),
     "flava": (transformers.FlavaForPreTraining, {"init_codebook": False}),
     "smolvlm": (transformers.Idefics3ForConditionalGeneration, SMOLVLM),

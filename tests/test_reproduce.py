@@ -1,6 +1,10 @@
 """A study from nothing to a record in one command, on a model hub on this machine."""
 
 import dataclasses
+import errno
+import json
+import os
+import shutil
 import warnings
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from biaslib import models, reproduction, runtime
 from biaslib.__main__ import main
 from biaslib.checkpoints.downloads import fetch_data
 from biaslib.models import REGISTRY
+from biaslib.studies import study3_clip_audit as study
 
 PORTRAITS = "0.25/train-*"
 
@@ -109,7 +114,90 @@ def test_files_of_ones_own_are_left_alone(hub, tmp_path):
     assert files(own) == []
 
 
-# What a run's tables say together
+# What goes wrong
+
+
+def refuses(capsys, *options):
+    """Call the command, which must end with 1 and one line on the error stream; return the line."""
+    assert main(["reproduce", "hamidieh2023", "--out", "runs", *options]) == 1
+    (line,) = (e for e in capsys.readouterr().err.splitlines() if "Error: " in e)
+    assert not [*Path("runs").glob("hamidieh2023*")]
+    return line
+
+
+def carried_out(*_):
+    raise RuntimeError("all was fetched")
+
+
+@pytest.fixture
+def fetched_alone(monkeypatch):
+    """The command ends where the study would be run."""
+    monkeypatch.setattr("biaslib.studies.study3_clip_audit.recorded", carried_out)
+
+
+@pytest.mark.usefixtures("fetched_alone")
+def test_a_gated_repository_is_told_and_with_a_token_the_command_goes_on(hub, tmp_path, capsys):
+    hub.refuse = 403
+    line = refuses(capsys, "--size", "taste")
+    assert "wkcn/TinyCLIP" in line
+    assert "HF_TOKEN" in line
+    hub.refuse = None
+    assert "all was fetched" in refuses(capsys, "--size", "taste")
+    assert len(files(tmp_path / "data")) == 2
+
+
+@pytest.mark.usefixtures("fetched_alone")
+def test_without_a_network_nothing_is_lost(hub, tmp_path, capsys, monkeypatch):
+    assert "all was fetched" in refuses(capsys, "--size", "taste")
+    before, sent = files(tmp_path / "data"), hub.sent
+    with monkeypatch.context() as patch:
+        patch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+        assert "all was fetched" in refuses(capsys, "--size", "taste")
+        assert "connection" in refuses(capsys, "--size", "full")
+    assert files(tmp_path / "data") == before
+    assert hub.sent == sent
+
+
+@pytest.mark.usefixtures("fetched_alone")
+def test_a_full_disk_is_told_and_the_command_goes_on_when_there_is_room(
+    hub, tmp_path, capsys, monkeypatch
+):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("huggingface_hub.file_download.http_get", full)
+        assert os.strerror(errno.ENOSPC) in refuses(capsys, "--size", "taste")
+    assert "all was fetched" in refuses(capsys, "--size", "taste")
+
+
+@pytest.mark.usefixtures("fetched_alone")
+@pytest.mark.parametrize("source", ["data HuggingFaceM4/FairFace", "data kakaobrain/coyo-700m"])
+def test_a_hub_with_other_files_than_the_recorded_is_told(source, hub, tmp_path, capsys):
+    assert "all was fetched" in refuses(capsys)
+    lock = runtime.Lock()
+    entries = lock.entries()
+    for each in entries[source]["files"].values():
+        each["sha256"] = "0" * 64
+    lock.path.write_text(json.dumps(entries))
+    shutil.rmtree(tmp_path / "data")
+    for _ in range(2):  # a second call does not take the file that the first one left
+        line = refuses(capsys)
+        assert line.startswith("ChecksumError: ")
+        assert source in line
+
+
+def test_without_coyo_the_study_goes_on(repository, tmp_path, monkeypatch):
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    for name in ("HuggingFaceM4", "laion"):
+        (folder / name).symlink_to(repository / name)
+    monkeypatch.setenv("BIASLIB_DATA", str(tmp_path / "data"))
+    with instead_of_the_real_one(folder, tmp_path):
+        missing = study.fetch("full")
+    assert missing["what"].tolist() == ["a file of COYO-700M"]
+    assert missing["without it"].tolist() == ["no captions are counted"]
+    assert "kakaobrain/coyo-700m" in missing["reason"].item()
 
 
 # Whose weights a record is of

@@ -389,6 +389,8 @@ def test_a_planted_run_has_no_stamp():
         {"detector": {"revision": "r"}},
         {"outputs": ["clip: float16"]},
         {"paper": "ross2021"},
+        {"size": "taste"},
+        {"size": "half"},
     ],
     ids=str,
 )
@@ -406,9 +408,26 @@ def test_a_stamp_without_what_it_is_for_is_refused_when_written_and_when_read(
 
 
 def test_scores_of_another_profile_or_without_a_column_are_refused(stamp, tmp_path):
-    for table in (scores().assign(profile="planted"), scores().drop(columns="n"), scores()[:0]):
+    others = (scores().assign(profile=each) for each in ("planted", "taste"))
+    for table in (*others, scores().drop(columns="n"), scores()[:0]):
         with pytest.raises(reproduction.RecordError):
             reproduction.record(tmp_path / "run", table, stamp)
+
+
+def test_of_a_taste_nothing_is_judged_and_its_stamp_cannot_be_made_that_of_a_study(stamp, tmp_path):
+    judged = reproduction.compare(scores(), "zhou2022")
+    assert set(judged["verdict"]) > {"not run"}
+    table, of_taste = scores().assign(profile="taste"), stamp | {"size": "taste"}
+    folder = reproduction.record(tmp_path / "run", table, of_taste)
+    found, read = reproduction.read(folder)
+    assert read["size"] == "taste"
+    assert set(reproduction.compare(found, "zhou2022")["verdict"]) == {"not run"}
+    (folder / "stamp.json").write_text(json.dumps(read | {"size": "full"}))
+    with pytest.raises(reproduction.RecordError, match="profile taste"):
+        reproduction.read(folder)
+    (folder / "stamp.json").write_text(json.dumps({k: v for k, v in read.items() if k != "size"}))
+    with pytest.raises(reproduction.RecordError, match="profile taste"):
+        reproduction.read(folder)
 
 
 @pytest.mark.usefixtures("stamp")

@@ -1,6 +1,7 @@
 """Study 3: scores against plain loops, SciPy and the planted truth; kills, processes, figures."""
 
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,8 @@ from scipy import stats
 from support import rehearsal_clip_audit as sample
 
 import plantedworld
-from biaslib import inference, published
+from biaslib import inference, published, runtime
+from biaslib.datasets import fairface
 from biaslib.metrics import caption_association
 from biaslib.pictures.images import pictures
 from biaslib.runtime import Store
@@ -304,13 +306,69 @@ def test_the_paper_profile_reads_fairface_and_a_corpus(paper, monkeypatch):
     assert (corpus.missing, corpus.profile, corpus.truth) == ("", "paper", None)
     shares = study.source_of_bias(corpus.path, audit.table)
     assert (shares.attrs["rows"], shares.attrs["nulls"]) == (3000, 6)
-    there, *_, rest, pronouns = plots.results(given, audit, corpus, shares)
+    there, *_, rest, pronouns = plots.results(study.Whole(audit, corpus, shares))
     assert there.frame["there"].iloc[0] == "42 of 86,744"
     words = next(part for part in rest.parts if part.caption.startswith("Who is retrieved"))
     assert words.frame["word"].tolist() == plots.printed_first()["word"].tolist()
     assert set(pronouns.frame["word"]) == {
         "maid", "nurse", "housekeeper", "assistant", "porter", "farmer", "CEO"
     }  # fmt: skip
+
+
+def written(shown):
+    """All captions of what a page shows, those of what is folded included."""
+    tables = [each for part in shown for each in getattr(part, "parts", [part])]
+    return [each.caption for each in tables if hasattr(each, "caption")]
+
+
+def test_a_taste_is_the_first_portraits_of_validation_and_says_so(paper, monkeypatch):
+    monkeypatch.setattr(study, "TASTE_PORTRAITS", 22)
+    sample.write_parquet(paper / "fairface", "validation")
+    every = fairface.read_fairface(paper / "fairface", "validation")
+    given = study.inputs("paper", size="taste")
+    assert given.people["gender"].tolist() == every["gender"].tolist()[:22]
+    assert given.portraits.ids == fairface.FairFaceImages(every).ids[:22]
+    assert (given.profile, given.model["name"]) == ("taste", "tinyclip")
+    assert given.dataset == "FairFace validation, crop 0.25, the first 22"
+    assert given.asked_and_there == (22, 22)
+    monkeypatch.setattr(study, "load_model", lambda given: Random())
+    monkeypatch.setenv("BIASLIB_STORE", str(paper / "store"))
+    run = runtime.Provenance("paper", "taste")
+    done = study.whole(run)
+    assert list(run.data) == [given.dataset]
+    assert (done.shares, done.counts) == (None, {})
+    assert set(done.audit.scores["profile"]) == {"taste"}
+    captions = written(plots.results(done))
+    assert len(captions) > 20
+    assert all("A taste: not the paper's study" in caption for caption in captions)
+    text = " ".join(captions).lower()
+    assert "printed" not in text
+    assert "beside the paper" not in text
+
+
+def test_the_checksum_of_a_taste_is_that_of_its_portraits_labels_and_order(paper, monkeypatch):
+    monkeypatch.setattr(study, "TASTE_PORTRAITS", 11)
+    before = study.inputs("paper", size="taste").checksum
+    table = sample.people(1)
+    sample.write_parquet(paper / "fairface", "validation", table)
+    assert study.inputs("paper", size="taste").checksum == before
+    sample.write_parquet(paper / "fairface", "validation", table.iloc[[1, 0, *range(2, 14)]])
+    assert study.inputs("paper", size="taste").checksum != before
+
+
+def test_without_captions_the_study_goes_on_and_no_others_stand_in(paper, monkeypatch):
+    shutil.rmtree(paper / "captions")
+    monkeypatch.setattr(study, "load_model", lambda given: Random())
+    monkeypatch.setenv("BIASLIB_STORE", str(paper / "store"))
+    run = runtime.Provenance("paper")
+    done = study.whole(run)
+    assert (done.shares, list(run.data)) == (None, ["FairFace train, crop 0.25"])
+    found = study.recorded(run, done)
+    assert found.counts == {}
+    assert len(found.scores[0]) > 1000
+    there = plots.results(done)[0].frame.set_index("asked for")
+    assert there.loc["captions", "there"] == "0 of 1"
+    assert not any("Pronouns" in caption for caption in written(plots.results(done)))
 
 
 def relabel(folder, change):
@@ -358,7 +416,7 @@ def test_other_choices_are_scored_again(audit):
 def test_a_page_of_the_toy_holds_no_harmful_word(audit, tmp_path):
     corpus = audit.given.captions(tmp_path)
     shares = study.source_of_bias(corpus.path, audit.table)
-    (shown,) = plots.results(audit.given, audit, corpus, shares)
+    (shown,) = plots.results(study.Whole(audit, corpus, shares))
     text = " ".join(part.frame.to_string() for part in shown.parts)
     harmless = audit.table["bias_type"].isin(plots.OPEN_TYPES)
     others = set(audit.table[~harmless]["word"]) - set(audit.table[harmless]["word"])

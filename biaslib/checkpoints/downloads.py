@@ -274,18 +274,20 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
     """Download files of a data set on the hub into a folder; what is there already is left.
 
     A name such as ``train-00000-of-00002.parquet`` says how many files belong together. A folder
-    in which somebody has put other files is left as it is.
+    in which somebody has put other files is left as it is. The lock file records the files as they
+    were first seen, and they are held to it.
 
     Raises
     ------
     CheckpointError
         If the hub does not have the files or refuses them.
+    ChecksumError
+        If a file is another than the recorded one.
     """
     entry = _entry(f"hub {repository}")
-    if _whole(folder, pattern):
-        return
     files = (path for path in folder.rglob("*") if path.is_file() and ".cache" not in path.parts)
-    if next(files, None) is None or any(folder.glob(pattern)):
+    own = not any(folder.glob(pattern)) and next(files, None) is not None
+    if not own and not _whole(folder, pattern):
         _download_from_hub(entry, "", [pattern], repo_type="dataset", local_dir=folder)
         if not _whole(folder, pattern):  # an unanswered request is none of the library's errors
             raise CheckpointError(
@@ -294,6 +296,9 @@ def fetch_data(repository: str, pattern: str, folder: Path) -> None:
                 f"{folder}",
                 path=folder,
             )
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
+    if names:
+        _compare(f"data {repository}", "", folder, names, Lock())
 
 
 def _whole(folder: Path, pattern: str) -> bool:

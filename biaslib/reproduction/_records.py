@@ -267,6 +267,8 @@ def _problems(scores: pandas.DataFrame, stamp: Any) -> Iterator[str]:
             yield f"{STAMP} has no sound {name!r}: take it from biaslib.reproduction.stamp"
     if stamp["paper"] not in PAPERS:
         yield f"{STAMP} names the paper {stamp['paper']!r}, which is none of {', '.join(PAPERS)}"
+    if stamp["size"] not in runtime.SIZES:
+        yield f"{STAMP} names the size {stamp['size']!r}: it is {' or '.join(runtime.SIZES)}"
     for name, network in _networks(stamp).items():
         if not network.get("sha256"):
             yield (

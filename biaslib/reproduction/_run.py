@@ -2,7 +2,7 @@
 
 import hashlib
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,10 @@ STUDIES = {
 
 
 def reproduce(
-    paper: str, out: str | Path = ".", size: str | None = None
+    paper: str,
+    out: str | Path = ".",
+    size: str | None = None,
+    tell: Callable[[pandas.DataFrame], None] | None = None,
 ) -> tuple[Path, pandas.DataFrame, pandas.DataFrame]:
     """Fetch what a paper's study reads, run it in ``paper``, and record it, as its chapter does.
 
@@ -38,6 +41,8 @@ def reproduce(
         Where the record's folder is made.
     size
         ``full`` or ``taste``; None takes :func:`biaslib.runtime.size`.
+    tell
+        Is given what could not be fetched, before the study is run.
 
     Returns
     -------
@@ -54,6 +59,8 @@ def reproduce(
     run = runtime.start("paper", size)
     study = importlib.import_module(f"biaslib.studies.{STUDIES[paper]}")
     missing = study.fetch(run.size)
+    if tell is not None:
+        tell(missing)
     return *write_record(paper, run, study.recorded(run), out), missing
 
 

@@ -8,7 +8,7 @@ import pandas
 from biaslib.checkpoints import downloads
 from biaslib.checkpoints.registry import REGISTRY
 from biaslib.errors import InputError
-from biaslib.runtime import data_folder
+from biaslib.runtime import ChecksumError, data_folder
 
 __all__ = ["MISSING", "Part", "data_of_hub", "fetched", "weights"]
 
@@ -65,14 +65,14 @@ def fetched(parts: Sequence[Part]) -> pandas.DataFrame:
     Raises
     ------
     InputError
-        If one cannot be had without which there is no study.
+        If one cannot be had without which there is no study, or a file is not the recorded one.
     """
     missing = []
     for part in parts:
         try:
             part.get()
         except (InputError, OSError) as error:
-            if not part.without:
+            if not part.without or isinstance(error, ChecksumError):
                 raise
             missing.append((part.what, part.without, str(error)))
     return pandas.DataFrame(missing, columns=MISSING)

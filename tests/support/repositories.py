@@ -186,20 +186,44 @@ def _vilt_itm(path: Path) -> None:
     _pickled(_vilt_model(), path, **more)
 
 
+TINYCLIP = {
+    "text_config": {"hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4},
+    "vision_config": {"hidden_size": 256, "num_hidden_layers": 10, "num_attention_heads": 4},
+    "projection_dim": 512,
+}
+TINYCLIP["text_config"] |= {"intermediate_size": 1024, "vocab_size": 49408}
+TINYCLIP["vision_config"] |= {"intermediate_size": 1024, "patch_size": 16}
+"""TinyCLIP-ViT-8M-16-Text-3M as published: 23,446,017 parameters, 93.8 MB in float32."""
+
+
 def _clip(path: Path) -> None:
+    text = {"max_position_embeddings": LONGEST // 2, **TRANSFORMER}
+    vision = {"image_size": SIDE, "patch_size": 8, **TRANSFORMER}
+    _pickled(_clip_model(path, text, vision, 8), path)
+
+
+def tinyclip(path: Path) -> None:
+    """Write TinyCLIP's repository in its real shape, 94 MB of random weights in safetensors."""
+    parts = (TINYCLIP[f"{part}_config"] for part in ("text", "vision"))
+    _clip_model(path, *parts, TINYCLIP["projection_dim"]).save_pretrained(path)
+
+
+def _clip_model(path: Path, text: dict, vision: dict, width: int) -> transformers.CLIPModel:
+    """Write tokenizer and image processor of a CLIP, and return the network."""
     size = _bytes_of_words(path, [], ["<|startoftext|>", "<|endoftext|>"], ending="</w>")
+    longest = text.get("max_position_embeddings", 77)
     tokenizer = transformers.CLIPTokenizerFast(
-        str(path / "vocab.json"), str(path / "merges.txt"), model_max_length=LONGEST // 2
+        str(path / "vocab.json"), str(path / "merges.txt"), model_max_length=longest
     )
     tokenizer.save_pretrained(path)
-    text = {"vocab_size": size, "max_position_embeddings": LONGEST // 2, **TRANSFORMER}
-    text |= {"bos_token_id": size - 2, "eos_token_id": size - 1}
-    vision = {"image_size": SIDE, "patch_size": 8, **TRANSFORMER}
-    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
-    sides = {"height": SIDE, "width": SIDE}
-    processor = transformers.CLIPImageProcessorPil(size={"shortest_edge": SIDE}, crop_size=sides)
+    text = {"vocab_size": size, **text, "bos_token_id": size - 2, "eos_token_id": size - 1}
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=width)
+    side = config.vision_config.image_size
+    processor = transformers.CLIPImageProcessorPil(
+        size={"shortest_edge": side}, crop_size={"height": side, "width": side}
+    )
     processor.save_pretrained(path)
-    _pickled(transformers.CLIPModel(config), path)
+    return transformers.CLIPModel(config)
 
 
 def _siglip(path: Path) -> None:
