@@ -14,7 +14,6 @@ import numpy as np
 import pandas
 
 from biaslib import inference, published, runtime, stimuli
-from biaslib.datasets import ross2021
 from biaslib.display import (
     Figure,
     Folded,
@@ -42,11 +41,15 @@ NAMES = {
     "vilbert": "ViLBERT",
     "lxmert": "LXMERT",
     "vl-bert": "VL-BERT",
+    "vilt": "ViLT",
     "bert": "BERT",
     "oracle": "perfect model",
 }
 TINY = NAMES | {name: f"tiny-{NAMES[name]}" for name in (*study.MODELS, "bert")}
 """Names of the models of the planted world, which are no released ones."""
+
+NOTES = {"planted": "planted world", "taste": runtime.TASTE}
+"""What is said of numbers that are of no study of a paper, by their profile."""
 
 LEVELS = {"word": "W", "sentence": "S", "contextual": "C"}
 LETTERS = {letter: level for level, letter in LEVELS.items()}
@@ -135,12 +138,22 @@ def set_table(name: str) -> pandas.DataFrame:
 # What is missing
 
 
-def missing_tables(inputs: study.Inputs) -> list[Table]:
-    """Return what became of the tests that were asked for; nothing where nothing can be missing."""
+def missing_tables(inputs: study.Inputs, missing: pandas.DataFrame) -> list[Table]:
+    """Return what became of the tests that were asked for; nothing where nothing can be missing.
+
+    Parameters
+    ----------
+    inputs
+        What is there.
+    missing
+        What :func:`biaslib.studies.study1_grounded.fetch` could not get.
+    """
     if inputs.asked.empty:
         return []
     left = "Images left of all in every set, and the levels at which each test is run"
+    not_had = "What could not be had, and what the study does without it"
     return [
+        *([table_of(missing, not_had)] if len(missing) else []),
         table_of(asked_table(inputs.asked), "Tests asked for, and what became of each level"),
         table_of(problem_table(inputs.problems), "What is wrong with the files"),
         table_of(left_table(inputs.left), left, folded=True),
@@ -168,23 +181,6 @@ def left_table(left: pandas.DataFrame) -> pandas.DataFrame:
     wide = left.assign(cell=counts).pivot(index=keys, columns="set", values="cell")
     wide = wide.reindex(columns=list(study.SETS)).fillna("none").reset_index()
     return wide[["source", "test", "file", *study.SETS, "run"]].rename(columns={"run": "run at"})
-
-
-def image_counts(*every: study.Inputs) -> pandas.DataFrame:
-    """Return how many images the files of each test list, as Table 1 prints: see
-    :func:`biaslib.datasets.ross2021.image_counts`.
-
-    Nothing is counted of images that the package draws, or of one's own.
-
-    Parameters
-    ----------
-    *every
-        Of :func:`biaslib.studies.study1_grounded.inputs`, of either domain and any weights.
-    """
-    sources = [set(inputs.left["source"]) for inputs in every]
-    if not any(names and names <= set(ross2021.SOURCES) for names in sources):
-        return pandas.DataFrame(columns=["source", "test", "images"])
-    return ross2021.image_counts(runtime.data_folder(study.STUDY))
 
 
 # Tables of scores
@@ -338,7 +334,7 @@ def released_tables(scores: pandas.DataFrame, *inputs: study.Inputs) -> list[Tab
     caption = "Effect sizes as the released code computes them; "
     caption += f"{stars(scores, PAPERS)}.{mark(scores)}"
     shown = [table_of(score_table(scores, PAPERS), caption, folded=True)]
-    if profile_of(scores) == "paper":
+    if profile_of(scores) != "planted":
         wrong = "What is wrong with images and region files of this run"
         problems = pandas.concat([given.problems for given in inputs], ignore_index=True)
         shown.append(table_of(problem_table(problems), wrong))
@@ -362,14 +358,14 @@ def differences_table() -> pandas.DataFrame:
 
 
 def profile_of(scores: pandas.DataFrame) -> str:
-    """Return the profile of which all scores are."""
-    planted = "profile" in scores and (scores["profile"] == "planted").all()
-    return "planted" if planted else "paper"
+    """Return the profile of which all scores are; that of no scores is ``paper``."""
+    return scores["profile"].iloc[0] if len(scores) and "profile" in scores else "paper"
 
 
 def mark(scores: pandas.DataFrame) -> str:
-    """Return what a caption ends with: whether its scores are of the planted world."""
-    return " Planted world." if profile_of(scores) == "planted" else ""
+    """Return what a caption ends with: whether its scores are planted, or of a taste."""
+    note = NOTES.get(profile_of(scores), "")
+    return f" {note[0].upper()}{note[1:]}." if note else ""
 
 
 def names_of(scores: pandas.DataFrame) -> dict[str, str]:
@@ -404,7 +400,7 @@ def panel(embedded: dict[str, Sequence[study.EmbeddedSets]], scores: pandas.Data
         Those of the same models, as of :func:`biaslib.studies.study1_grounded.run`.
     """
     rows = scores[scores["masking"] == "none"].set_index(["model", "test", "level", "experiment"])
-    note = "planted world" if profile_of(scores) == "planted" else ""
+    note = NOTES.get(profile_of(scores), "")
     cases, names = {}, names_of(scores)
     for model, every in embedded.items():
         for sets, experiment in itertools.product(every, study.EXPERIMENTS):

@@ -8,11 +8,14 @@ import pandas
 import pytest
 from PIL import Image
 from support import released
+from support.hub import instead_of_the_real_one
 
-from biaslib import datasets, published
+from biaslib import datasets, published, runtime
 from biaslib.datasets import ross2021
+from biaslib.errors import CheckpointError
+from biaslib.runtime import file_sha256
 from biaslib.studies import study1_grounded as study
-from companion import study1_grounded as plots
+from biaslib.studies._fetch import Part
 
 needs_real = pytest.mark.skipif(
     not released.REAL.is_dir(), reason="the files of Ross et al. (2021) are not in ../shared"
@@ -208,7 +211,8 @@ def test_images_are_counted_in_the_files_and_their_share_on_disk(ours):
     (ours / "tests" / "grounded-tests" / "coco" / "weat6.jsonl").write_text("no test")
     every = study.inputs("paper", only_sound=True)
     own = study.inputs("paper", domain="in domain", names=["C6"], only_sound=True)
-    counted = plots.image_counts(every, own).set_index(["source", "test"])
+    counted = study.for_record([], every, own).counts["ross2021_images"]
+    counted = counted.set_index(["source", "test"])
     # Two words a set with a picture each, in six sets; C6 has one without an address besides.
     assert counted["images"]["google", "C6"] == 13
     assert counted["images"]["google", "C8"] == 12
@@ -252,3 +256,124 @@ def test_in_domain_goes_on_without_a_source(ours, lacking, left):
     assert told["what"].str.contains("fetch_images").all()
     unread = every.asked.groupby("source")["outcome"].agg(set)
     assert all(unread[lacking] == {"not there"})
+
+
+# From nothing
+
+
+@needs_real
+def test_the_files_that_are_fetched_are_those_that_are_read_with_the_hashes_they_have():
+    """The authors' files lie here as their repository has them at commit 1622980."""
+    listed = pandas.read_csv(ross2021.DATA / "ross2021_files.csv").set_index("file")["sha256"]
+    read = [
+        path for each in ross2021.SOURCES for path in ross2021.files_of_tests(released.REAL, each)
+    ]
+    read += (released.REAL / "data" / "google-images").glob("*/*/get.sh")
+    hashes = {p.relative_to(released.REAL).as_posix(): file_sha256(p) for p in read}
+    assert hashes == listed.to_dict()
+
+
+@needs_real
+def test_a_taste_has_four_pictures_of_each_of_eight_words_in_every_set_at_both_levels():
+    urls = ross2021.links(released.REAL, "google")[0].set_index("file")["url"]
+    assert (urls[ross2021.taste()] != "").all()
+    names = {file.rsplit("/", 1)[1] for file in ross2021.taste()}
+    for file in ("weat6", "sent-weat6"):
+        path = released.REAL / "tests" / "grounded-tests" / "google" / f"{file}.jsonl"
+        pairs = datasets.grounded_test(path).pairs.drop_duplicates(["set", "image"])
+        left = pairs[pairs["image"].isin(names)]
+        counts = left.groupby(["set", "word"])["image"].nunique()
+        assert counts.tolist() == [4] * 48
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A mirror of the authors' repository, here of three files, and nothing else on the network."""
+    (tmp_path / "lists").mkdir()
+    made = released.written(tmp_path / "made")
+    root = tmp_path / "hub" / ross2021.FILES.removeprefix("https://")
+    rows = ["file,sha256"]
+    for path in sorted(made.rglob("google/weat*.jsonl")):
+        file = path.relative_to(made).as_posix()
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, root / file)
+        rows.append(f"{file},{file_sha256(path)}")
+    (tmp_path / "lists" / "ross2021_files.csv").write_text("\n".join(rows) + "\n")
+    monkeypatch.setattr(ross2021, "DATA", tmp_path / "lists")
+    with instead_of_the_real_one(tmp_path / "hub", tmp_path) as running:
+        yield running
+
+
+def test_a_mirror_that_lies_is_named_and_the_next_call_goes_on(hub, tmp_path):
+    hub.corrupt = "weat8.jsonl"
+    with pytest.raises(CheckpointError, match=r"weat8\.jsonl .*another hash") as refused:
+        ross2021.fetch_files(tmp_path / "data")
+    assert refused.value.path.name == "weat8.jsonl"
+    kept = [path.name for path in (tmp_path / "data").rglob("*.json*")]
+    assert kept == ["weat6.jsonl"]
+    hub.corrupt = ""
+    ross2021.fetch_files(tmp_path / "data")
+    asked = [path.rsplit("/", 1)[1] for method, path, _ in hub.requests if method == "GET"]
+    assert asked == ["weat6.jsonl", "weat8.jsonl", "weat8.jsonl"]
+
+
+def test_a_folder_with_another_version_is_left_as_it_is(hub, tmp_path):
+    own = tmp_path / "data" / "tests" / "grounded-tests" / "google" / "weat6.jsonl"
+    own.parent.mkdir(parents=True)
+    own.write_text("{}")
+    ross2021.fetch_files(tmp_path / "data")
+    assert [path.name for path in own.parent.iterdir()] == ["weat6.jsonl"]
+    assert not hub.requests
+
+
+class Weights:
+    """A model in name alone: of regions, if it is to be."""
+
+    def __init__(self, name):
+        self.name, self.revision = name, f"{name} of today"
+
+
+class OfRegions(Weights):
+    regions_of = None
+
+    @property
+    def detector(self):
+        raise CheckpointError("the detector could not be downloaded")
+
+
+def test_what_cannot_be_had_is_left_out_and_told_and_without_any_model_there_is_no_study(
+    ours, monkeypatch
+):
+    released.place(ours)
+    given, run = study.inputs("paper", only_sound=True, names=["C6"]), runtime.start("paper")
+
+    def load(name):
+        if name == "vl-bert":
+            raise CheckpointError("Drive sends a page")
+        return (OfRegions if name == "lxmert" else Weights)(name)
+
+    monkeypatch.setattr(study.models, "load", load)
+    with pytest.warns(UserWarning, match="is left out") as told:
+        loaded = study.load_models(given, run)
+    assert list(loaded) == list(run.weights) == ["visualbert", "vilbert"]
+    assert [str(each.message).split(" is")[0] for each in told] == ["lxmert", "vl-bert"]
+    with (
+        pytest.warns(UserWarning, match="lxmert"),
+        pytest.raises(CheckpointError, match="detector"),
+    ):
+        study.load_models({"lxmert": given["lxmert"]}, run)
+
+
+def test_a_table_says_what_goes_without_and_the_detector_is_needed_first(ours, monkeypatch):
+    (without,) = [part for part in study.parts() if part.what == "weights of detector"]
+    assert without.without == ""
+    monkeypatch.setattr(study, "weights_of", lambda name, without="": Part(name, "", 0, "", bool))
+    asked = []
+    monkeypatch.setattr(
+        ross2021, "download_images", lambda links, folder, again: asked.append(folder.name)
+    )
+    (ours / ross2021.CAPTIONS).unlink()
+    missing = study.fetch("full")
+    assert missing["what"].tolist() == ["the authors' region features", "pictures of concap"]
+    assert missing["reason"].str.contains("profiles.md|download the validation split").all()
+    assert asked == ["coco", "google"]

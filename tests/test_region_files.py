@@ -1,9 +1,13 @@
 """Feature files made elsewhere: what they hold is read, what does not fit is named."""
 
 import base64
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 from biaslib.pictures import region_files
 from biaslib.pictures.images import pictures
@@ -170,3 +174,47 @@ def test_a_list_of_classes_beside_the_file_says_which_regions_show_a_person(tabl
     assert found.class_names[5:] == ("man", "hat")
     assert found.persons.tolist() == [[True, False], [True, False]]
     assert found.features[0].tolist() == FEATURES["a"].tolist()
+
+
+PAGE = Path(__file__).parents[1] / "book" / "profiles.md"
+
+
+def test_lines_of_the_page_convert_what_visualberts_own_script_writes(tmp_path, monkeypatch):
+    """The layout of extract_image_features_nlvr.py: name -> (features, boxes, confidence)."""
+    torch.manual_seed(0)
+    numbers = {"male_0.jpg": 3, "female_0.jpg": 5}
+    corner = torch.tensor([[0.0, 0.0, 99.0, 49.5]])
+    giant = {
+        name: (torch.rand(n, 1024), torch.cat([corner, torch.rand(n - 1, 4) * 9]), torch.rand(n))
+        for name, n in numbers.items()
+    }
+    for _, boxes, _ in giant.values():
+        boxes[1:, 2:] += boxes[1:, :2] + 1
+    monkeypatch.chdir(tmp_path)
+    torch.save(giant, "weat6.th")
+    with pytest.raises(FeatureFileError, match="of another format"):
+        region_files.read("weat6.th", list(giant), width=1024)
+    [lines] = [
+        each for each in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S) if ".th" in each
+    ]
+    exec(lines, {})
+    found = region_files.read("visualbert-nlvr2.safetensors", ["female_0.jpg", "male_0.jpg"], 1024)
+    assert found.real.sum(1).tolist() == [5, 3]
+    assert found.sizes.tolist() == [[100, 51]] * 2
+    features, boxes, confidence = giant["female_0.jpg"]
+    np.testing.assert_array_equal(found.features[0], features)
+    np.testing.assert_allclose(found.boxes[0] * [100, 51, 100, 51], boxes, rtol=1e-5)
+    np.testing.assert_array_equal(found.scores[0], confidence)
+    assert not found.features[1, 3:].any()
+
+
+def test_pictures_that_two_tests_call_alike_have_names_of_their_own(tmp_path):
+    """Of the authors' lists 798 names of this depth lead to two pictures."""
+    places = ["weat12/attr1/ea_families_0.jpg", "db/attr1/ea_families_0.jpg", "db/targ1/a.jpg"]
+    places += ["db/targ1/b.jpg", "weat12/targ2/b.jpg"]
+    for number, place in enumerate(places):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), (9 * number, 0, 0)).save(path, "png")
+    shown = pictures([tmp_path / place for place in places])
+    assert _regions.names_of(shown) == (*places[:2], "a.jpg", "targ1/b.jpg", "targ2/b.jpg")

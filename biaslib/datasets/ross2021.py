@@ -12,12 +12,13 @@ import os
 import re
 import shlex
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas
 
+from biaslib.checkpoints.downloads import retrieve
 from biaslib.datasets.grounded_images import (
     SETS,
     TEST_TYPES,
@@ -29,17 +30,19 @@ from biaslib.datasets.grounded_images import (
 )
 from biaslib.datasets.links import download_images
 from biaslib.datasets.problems import DataError, problems
-from biaslib.runtime import data_folder, read_text, unknown_name
+from biaslib.runtime import data_folder, file_sha256, progress, read_text, unknown_name
 
 __all__ = [
     "SOURCES",
     "TESTS",
     "TestsOnDisk",
+    "fetch_files",
     "fetch_images",
     "files_of_tests",
     "image_counts",
     "image_folder",
     "links",
+    "taste",
     "tests_on_disk",
 ]
 
@@ -58,7 +61,14 @@ CAPTIONS = "Validation_GCC-1.1.0-Validation.tsv"
 """The list of Conceptual Captions' validation images, as its publisher names it."""
 
 FROM = "https://github.com/candacelax/bias-in-vision-and-language"
+FILES = (
+    "https://raw.githubusercontent.com/candacelax/bias-in-vision-and-language/"
+    "162298016af6d728453a8c3d47554a6e87e18be2"
+)
+"""The authors' files at their commit 1622980."""
 
+DATA = Path(__file__).parent / "data"
+STEPS = "book/profiles.md#images-of-study-1"
 
 TESTS = {
     "weat3": "C3",
@@ -123,7 +133,9 @@ NOTHING_MISSING = TestsOnDisk(
 """
 
 
-def tests_on_disk(sources: Iterable[str | Path], names: Sequence[str]) -> TestsOnDisk:
+def tests_on_disk(
+    sources: Iterable[str | Path], names: Sequence[str], only: Collection[str]
+) -> TestsOnDisk:
     """Read and check the tests of sources, with the images that are there.
 
     Parameters
@@ -133,6 +145,9 @@ def tests_on_disk(sources: Iterable[str | Path], names: Sequence[str]) -> TestsO
         a folder of one's own with a folder a test, as :func:`biaslib.datasets.user_test` reads it.
     names
         Tests, by our names (the values of :data:`TESTS`).
+    only
+        Files of images, as :func:`taste` returns them: the tests are cut to these, as if they
+        listed no others. All, if there are none.
 
     Raises
     ------
@@ -140,6 +155,7 @@ def tests_on_disk(sources: Iterable[str | Path], names: Sequence[str]) -> TestsO
         If there is no data folder, or the folder of one's own has none of a test.
     """
     sound, wrong, left, asked = {}, [], [], []
+    chosen = {Path(file).name for file in only}
     for source in sources:
         label = source.name if isinstance(source, Path) else source
         readings, strange = _readings(source, label, names)
@@ -152,6 +168,8 @@ def tests_on_disk(sources: Iterable[str | Path], names: Sequence[str]) -> TestsO
                 what = ("error", "test cannot be read", f"{label}/{file}", str(error))
                 wrong.append(problems([what]))
                 continue
+            if chosen:
+                test = replace(test, pairs=test.pairs[test.pairs["image"].isin(chosen)])
             pairs, found = images_of(test, folder)
             found = pandas.concat([test.problems, found])
             wrong.append(found.assign(where=f"{label}/{file}, " + found["where"]))
@@ -263,8 +281,39 @@ def _readings_of_ones_own(folder: Path, names: Sequence[str]) -> list[Reading]:
     ]
 
 
+def fetch_files(folder: str | Path) -> None:
+    """Download the authors' tests and lists of links, 105 files of 3 MB; what is there is left.
+
+    They are those of commit 1622980, and each is held to its SHA-256. A folder in which one is
+    another file, such as a later clone or a release of one's own, is left as it is.
+
+    Raises
+    ------
+    CheckpointError
+        If one cannot be had, or an address gives another file; the message names it.
+    """
+    listed = pandas.read_csv(DATA / "ross2021_files.csv").to_numpy().tolist()
+    files = [(file, Path(folder) / file, sha256) for file, sha256 in listed]
+    if all(file_sha256(path) == sha256 for _, path, sha256 in files if path.is_file()):
+        for file, path, sha256 in progress(files, "the authors' tests and lists"):
+            retrieve([f"{FILES}/{file}"], path, sha256, STEPS)
+
+
+def taste() -> list[str]:
+    """Return the files of a taste: of C6, four pictures of each of eight words a set, 192.
+
+    Both its tests name them, that of words and that of sentences, and all have an address.
+
+    Examples
+    --------
+    >>> taste()[-1]
+    'weat6/targ2/female_73.jpg'
+    """
+    return pandas.read_csv(DATA / "ross2021_taste.csv")["file"].tolist()
+
+
 def fetch_images(
-    folder: str | Path, source: str, again: bool = False
+    folder: str | Path, source: str, again: bool = False, only: Collection[str] = ()
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     """Download the images of a source to ``images/<source>`` of a folder.
 
@@ -273,12 +322,15 @@ def fetch_images(
     Parameters
     ----------
     folder
-        That of :func:`biaslib.runtime.data_folder` for ``ross2021``: a clone of the authors'
-        repository, and for ``concap`` the list of Conceptual Captions beside it.
+        That of :func:`biaslib.runtime.data_folder` for ``ross2021``: what :func:`fetch_files`
+        put there, or a clone of the authors' repository; for ``concap`` also the list of Conceptual
+        Captions.
     source
         One of :data:`SOURCES`.
     again
         Ask links again that are dead for good.
+    only
+        Files, as *file* of :func:`links`; all, if there are none.
 
     Returns
     -------
@@ -293,6 +345,8 @@ def fetch_images(
         As :func:`links`.
     """
     wanted, found = links(folder, source)
+    if only:
+        wanted = wanted[wanted["file"].isin(only)].reset_index(drop=True)
     return download_images(wanted, image_folder(folder, source), again=again), found
 
 

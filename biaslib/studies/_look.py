@@ -16,9 +16,6 @@ __all__ = ["first_look", "gigabytes", "in_words", "minutes"]
 WORK = Path(__file__).parent / "data" / "work.csv"
 """What each study calculates, by its size: FLOP, how they were counted, a processor's seconds."""
 
-UNLISTED = {"study1_grounded": 7.5, "study2_masked": 1.2, "study4_captions": 5.7}
-"""GB of studies that list no parts."""
-
 STORED = {("study1_grounded", "full"): 6.2}
 """GB that answers and regions take; of the others some hundred MB."""
 
@@ -58,8 +55,7 @@ def first_look(study: str, size: str, folder: Path) -> list[str]:
 
 
 def _parts(study: str, size: str) -> list[Part]:
-    listed = getattr(importlib.import_module(f"biaslib.studies.{study}"), "parts", None)
-    return listed(size) if listed else [Part("data and weights", "", UNLISTED[study], "", int)]
+    return importlib.import_module(f"biaslib.studies.{study}").parts(size)
 
 
 def gigabytes(study: str, size: str) -> float:

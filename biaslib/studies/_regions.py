@@ -28,16 +28,19 @@ def file_of(folder: Path, name: str) -> Path | None:
 def names_of(images: Pictures) -> tuple[str, ...]:
     """Return the names by which pictures are looked up in a file of regions.
 
-    Those of their files, or ``folder/name`` where different pictures share a name, as the searches
-    of several tests do.
+    Those of their files; where different pictures share a name, as the searches of several tests
+    do, with the folder before it, or with two: ``name``, ``folder/name``, ``test/folder/name``.
     """
-    paths, contents = [Path(images.name(row)) for row in range(len(images))], {}
-    for path, content in zip(paths, images.ids, strict=True):
-        contents.setdefault(path.name, set()).add(content)
-    return tuple(
-        path.name if len(contents[path.name]) == 1 else f"{path.parent.name}/{path.name}"
-        for path in paths
-    )
+    paths, names = [Path(images.name(row)).parts for row in range(len(images))], {}
+    for depth in (3, 2, 1):
+        contents = {}
+        for path, content in zip(paths, images.ids, strict=True):
+            contents.setdefault("/".join(path[-depth:]), set()).add(content)
+        for path in paths:
+            short = "/".join(path[-depth:])
+            if depth == 3 or len(contents[short]) == 1:
+                names[path] = short
+    return tuple(names[path] for path in paths)
 
 
 def unusable(path: Path, names: Sequence[str], width: int = WIDTH) -> dict[str, str]:

@@ -7,6 +7,7 @@ scores every experiment, with p-values and intervals that take texts, words or p
 
 import functools
 import itertools
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,21 +18,24 @@ import numpy as np
 import pandas
 from scipy import sparse, stats
 
-from biaslib import datasets, inference, runtime, stimuli
+from biaslib import datasets, inference, models, runtime, stimuli
 from biaslib.datasets import GroundedTest, ross2021
 from biaslib.datasets.grounded_images import SETS
 from biaslib.datasets.problems import problems
-from biaslib.errors import InputError
+from biaslib.errors import CheckpointError, InputError
 from biaslib.metrics.association import unit_rows
 from biaslib.metrics.grounded import GroundedResult, grounded
 from biaslib.models.stored import cached_outputs
 from biaslib.pictures.images import Pictures, pictures, with_shared_regions
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _regions as regions
+from biaslib.studies._fetch import Part, fetched
+from biaslib.studies._fetch import weights as weights_of
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies.scores import described_test, tidy
+from biaslib.studies.scores import Recorded, described_test, tidy
 
 __all__ = [
+    "BOTH",
     "DOMAINS",
     "EXPERIMENTS",
     "LEVELS",
@@ -45,20 +49,33 @@ __all__ = [
     "Inputs",
     "averaged",
     "embed",
+    "fetch",
+    "for_record",
     "image_stimuli",
     "inputs",
+    "load_models",
     "numerator",
     "paper_inputs",
+    "parts",
+    "recorded",
     "run",
     "run_each",
     "score",
+    "scored",
     "tests",
+    "text_alone",
 ]
 
 STUDY = "ross2021"
 
 MODELS = ("visualbert", "vilbert", "lxmert", "vl-bert")
 """The models of the paper, in the order of its Table 4."""
+
+TASTE_MODEL, TASTE_TEST = "vilt", "C6"
+"""A taste: a model that none of the papers has and that needs no detector, on one test."""
+
+BOTH = ("C6", "occupation-gender")
+"""The tests of Table 6, which are in domain, too."""
 
 LEVELS = ("word", "sentence", "contextual")
 EXPERIMENTS = (1, 2, 3)
@@ -83,8 +100,9 @@ Such weights read regions from a file alone.
 RESAMPLED = ("words", "pictures")
 """What an interval can draw anew."""
 
-NEVER_MASKED = {"persons": ("visualbert",)}
-"""Models that the paper leaves out of a masking: VisualBERT never hid a region in its training."""
+NEVER_MASKED = {"persons": ("visualbert", "vilt")}
+"""Models that are left out of a masking: VisualBERT, as in the paper, never hid a region in its
+training, and ViLT has none."""
 
 FLAT = 1e-9
 """Range of scores below which they count as equal: what rounding leaves of a difference of 0."""
@@ -239,6 +257,184 @@ class Inputs(dict):
         return {"profile": self.profile, "dataset": self.dataset}
 
 
+# What the study reads, and what it records
+
+
+def parts(size: str = "full") -> list[Part]:
+    """Return what the study reads in ``paper``, of one size: see :func:`fetch`."""
+    folder = functools.partial(runtime.data_folder, STUDY, make=True)
+
+    def photographs(name: str, gigabytes: float, without: str = "", only=()) -> Part:
+        get = functools.partial(ross2021.fetch_images, source=name, only=only)
+        what = f"pictures of {name}"
+        here = functools.partial(_is_here, f"images/{name}/*")
+        return Part(what, ross2021.FROM, gigabytes, without, lambda: get(folder()), here)
+
+    first = "tests/grounded-tests/google/weat6.jsonl"
+    files = Part(
+        "the authors' tests and lists of links",
+        f"url {ross2021.FILES}/{first}",
+        0.003,
+        "",
+        lambda: ross2021.fetch_files(folder()),
+        functools.partial(_is_here, first),
+    )
+    if size == "taste":
+        some = photographs("google", 0.06, only=ross2021.taste())
+        return [files, weights_of(TASTE_MODEL), weights_of("bert"), some]
+    return [
+        files,
+        weights_of("detector", "models without a file of regions are left out" * _own_regions()),
+        *(weights_of(name, f"{name} is left out") for name in MODELS),
+        weights_of("bert"),
+        Part("the authors' region features", "", 0, NO_REGIONS, _require_regions),
+        photographs("concap", 0.05, "ViLBERT and VL-BERT have no test in domain"),
+        photographs("coco", 0.1, "VisualBERT and LXMERT have no test in domain"),
+        photographs("google", 3.5),
+    ]
+
+
+NO_REGIONS = "VisualBERT and ViLBERT get another detector's; nothing is run as the released code is"
+
+
+def _own_regions() -> bool:
+    """Tell whether there are files of regions, with which models do without the detector."""
+    return _is_here("regions/*/*")
+
+
+def _is_here(pattern: str) -> bool:
+    """Tell whether the data folder has a file of that pattern: some pictures' links are dead."""
+    try:
+        return any(runtime.data_folder(STUDY).glob(pattern))
+    except FileNotFoundError:
+        return False
+
+
+def _require_regions() -> None:
+    if not _own_regions():
+        raise datasets.DataError("nobody has published them: book/profiles.md#regions-of-study-1")
+
+
+def fetch(size: str | None = None) -> pandas.DataFrame:
+    """Download what the study reads in ``paper``, unless it is here already.
+
+    The authors' tests and lists of links (3 MB); the weights of the detector, of the four models
+    and of BERT (3.5 GB); and the pictures that 12,929 links still give, 16 at a time and two at one
+    host: hours. For a taste the weights of ViLT and BERT (0.9 GB), and 192 pictures of one test.
+    Stopped, it goes on where it was.
+
+    Parameters
+    ----------
+    size
+        ``full`` or ``taste``; None takes that of the run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What could not be had: *what*, what the study does *without it*, and the *reason*.
+
+    Raises
+    ------
+    CheckpointError, DataError
+        If what the study cannot go without is not to be had, or a disk takes nothing more.
+    """
+    return fetched(parts(runtime.size(size)))
+
+
+def load_models(
+    given: Mapping[str, list[GroundedStimuli]], stamp: runtime.Provenance
+) -> dict[str, Any]:
+    """Return the models of stimuli by name, and write their revisions into a run's stamp.
+
+    Raises
+    ------
+    CheckpointError
+        If none can be had.
+
+    Warns
+    -----
+    UserWarning
+        If the weights of one cannot be had, or the detector where its regions are in no file: the
+        model is left out.
+    """
+    loaded, problem = {}, None
+    for name, every in given.items():
+        try:
+            loaded[name] = models.load(name)
+            if every and hasattr(type(loaded[name]), "regions_of"):
+                _ = every[0].images.has_regions or loaded[name].detector
+        except CheckpointError as error:
+            problem = error
+            loaded.pop(name, None)
+            warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+    if problem and not loaded:
+        raise problem
+    stamp.record(weights={name: each.revision for name, each in loaded.items()})
+    return loaded
+
+
+def scored(
+    encoders: Mapping[str, Any], given: Inputs, domain: str = DOMAINS[0]
+) -> pandas.DataFrame:
+    """Return the scores of a record: all of the paper's experiments on pictures of a domain.
+
+    Experiments 1, 2 and 3 at three levels, in domain 1 and 2; then Experiment 2 with words and
+    with people hidden, on words and on sentences, in domain on sentences. Intervals resample
+    pictures, which are what a rerun may lack; in ``planted`` there are none.
+
+    Parameters
+    ----------
+    encoders, given
+        As of :func:`run_each`.
+    domain
+        One of :data:`DOMAINS`.
+    """
+    out, planted = domain == DOMAINS[0], given.profile == "planted"
+    how = {"n_bootstrap": 0 if planted else 500, "resample": "pictures", "domain": domain}
+    shown = run_each(encoders, given, EXPERIMENTS if out else (1, 2), **how)
+    levels = ("word", "sentence") if out else ("sentence",)
+    hidden = run_each(encoders, given, (2,), ("words", "persons"), levels, **how)
+    return pandas.concat([shown, hidden], ignore_index=True)
+
+
+def text_alone(given: Inputs, stamp: runtime.Provenance) -> pandas.DataFrame:
+    """Return Experiment 1 of BERT on the same texts without pictures: the ungrounded baseline."""
+    [encoder] = load_models({"bert": []}, stamp).values()
+    labels = given.labels | {"domain": DOMAINS[0]}
+    settings = {"with_images": False, "n_bootstrap": 0, "p_values": False}
+    return run(encoder, next(iter(given.values())), (1,), labels=labels, **settings)
+
+
+def for_record(scores: Sequence[pandas.DataFrame], *read: Inputs) -> Recorded:
+    """Return what goes into a record: scores, and what was read for them.
+
+    Parameters
+    ----------
+    scores
+        Tables of scores; empty ones are left out.
+    *read
+        The stimuli, of either domain and any weights. Where they are of the released files, the
+        images that these list are counted, as Table 1 does.
+    """
+    left = pandas.concat([each.left for each in read])
+    sources = [set(each.left["source"]) for each in read]
+    listed = any(names and names <= set(ross2021.SOURCES) for names in sources)
+    files = {"ross2021_images": ross2021.image_counts(runtime.data_folder(STUDY))} if listed else {}
+    shown = [sets.images for each in read for every in each.values() for sets in every]
+    there = left["n_images"].sum(), left["images_left"].sum()
+    return Recorded([each for each in scores if len(each)], *there, shown, files)
+
+
+def recorded(run: runtime.Provenance) -> Recorded:
+    """Run the study as its chapter does, and return what goes into its record."""
+    asked = {"only_sound": True, "size": run.size}
+    given = inputs("paper", **asked)
+    own = inputs("paper", domain=DOMAINS[1], names=BOTH, **asked)
+    encoders = load_models(given, run)
+    scores = [scored(encoders, given), scored(encoders, own, DOMAINS[1]), text_alone(given, run)]
+    return for_record(scores, given, own)
+
+
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:
     """Return the stimuli of each model of a profile.
 
@@ -269,6 +465,7 @@ def paper_inputs(
     only_sound: bool = False,
     own: str | Path | None = None,
     weights: Mapping[str, str] | None = None,
+    size: str | None = None,
 ) -> Inputs:
     """Return the stimuli of released data.
 
@@ -297,6 +494,9 @@ def paper_inputs(
         Registered names of the weights of models, where they are not the model's own name. A model
         whose weights read other regions than the detector's is left out, and listed, without a file
         of them.
+    size
+        ``full``, or ``taste``: one test on the pictures of :func:`biaslib.datasets.ross2021.taste`,
+        for a model that has nothing in domain; None takes that of the run.
 
     Raises
     ------
@@ -314,10 +514,13 @@ def paper_inputs(
             raise unknown_name("model", name, MODELS)
     if own is not None and domain != DOMAINS[0]:
         raise InputError(f"a folder of one's own is {DOMAINS[0]}; pass this domain, or no folder")
-    google = "google" if own is None else Path(own)
-    sources = dict.fromkeys(MODELS, google) if domain == DOMAINS[0] else IN_DOMAIN
+    google, taste = "google" if own is None else Path(own), runtime.size(size) == "taste"
+    known, in_domain = ((TASTE_MODEL,), {}) if taste else (MODELS, IN_DOMAIN)
+    sources = dict.fromkeys(known, google) if domain == DOMAINS[0] else in_domain
+    names = [TASTE_TEST] if taste else names
     wanted = list(tests()["test"] if names is None else names)
-    checked = ross2021.tests_on_disk(dict.fromkeys(sources.values()), wanted)
+    only = ross2021.taste() if taste and own is None else ()
+    checked = ross2021.tests_on_disk(dict.fromkeys(sources.values()), wanted, only)
     datasets.require_sound(checked.problems, "the image sets of study 1", only_sound)
     if domain == DOMAINS[0] and not checked.sound:
         advice = "Add images, or choose tests that are there"
@@ -329,8 +532,8 @@ def paper_inputs(
         for source, sound in checked.sound.items()
     }
     shown, wrong = {}, []
-    for name in MODELS:
-        if sources[name] in every:
+    for name in known:
+        if sources.get(name) in every:
             own_weights = (weights or {}).get(name, name)
             kept, found = _as_regions(every[sources[name]], sources[name], own_weights)
             shown |= {name: kept} if kept else {}
@@ -338,8 +541,9 @@ def paper_inputs(
     wrong = problems(wrong)
     datasets.require_sound(wrong, "the regions of study 1", only_sound)
     checked = replace(checked, problems=pandas.concat([checked.problems, wrong], ignore_index=True))
-    label = ", ".join(dict.fromkeys(map(str, sources.values())))
-    return Inputs(shown, "paper", f"{STUDY}, {label}", checked)
+    label = [STUDY, *dict.fromkeys(map(str, sources.values()))]
+    label += [f"{len(only)} pictures of {TASTE_TEST}"] if only else []
+    return Inputs(shown, "taste" if taste else "paper", ", ".join(label), checked)
 
 
 def require_known(domain: str, names: Sequence[str] | None) -> None:

@@ -13,11 +13,9 @@ REGIONS = 5
 def build(folder: Path) -> Path:
     """Write a file of regions for the pictures that ``rehearsal_grounded`` wrote before."""
     images = folder / "ross2021" / "images" / "google"
-    # Pictures of two folders may share a name, and are then looked up with their folder.
+    # Pictures of two folders may share a name, and are then looked up with their folders.
     paths = sorted(images.rglob("*.jpg"))
-    names = {
-        name: None for path in paths for name in (path.name, f"{path.parent.name}/{path.name}")
-    }
+    names = {"/".join(path.parts[-depth:]): None for path in paths for depth in (1, 2, 3)}
     n, whole = len(names), [0.0, 0.0, 1.0, 1.0]
     features = np.random.default_rng(0).normal(size=(n, REGIONS, 1024))
     real = np.ones((n, REGIONS), dtype=bool)

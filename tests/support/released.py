@@ -197,7 +197,7 @@ def place(root: Path, n_words: int | None = WORDS, sources: tuple[str, ...] = SO
                 if file is not None:
                     numbers.setdefault(root / "images" / source / file, len(numbers))
     for path, number in numbers.items():
-        _draw(path, number)
+        draw(path, number)
     return len(numbers)
 
 
@@ -211,7 +211,7 @@ def _listed(root: Path) -> dict[tuple[str, str], str]:
     return found
 
 
-def _draw(path: Path, number: int) -> None:
+def draw(path: Path, number: int) -> None:
     """Draw squares in colours of their own, small enough for a tiny detector."""
     path.parent.mkdir(parents=True, exist_ok=True)
     colours = np.random.default_rng(number).integers(0, 256, (4, 4, 3), dtype=np.uint8)

@@ -18,7 +18,7 @@ from support import typed
 
 from biaslib import inference, metrics, models, published, reproduction, stimuli
 from biaslib.audit import nulls
-from biaslib.datasets import fairface, links
+from biaslib.datasets import fairface, links, ross2021
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
 from biaslib.models import vl_bert
@@ -167,6 +167,9 @@ def errata(number):
 def model_bytes(name):
     return 4 * models.REGISTRY[name].parameters
 
+
+authors_files = len(pandas.read_csv(ross2021.DATA / "ross2021_files.csv"))
+taste_pictures = len(ross2021.taste())
 
 documented = [
     float(n)  # gigabytes of portraits, files of captions, gigabytes of one, millions in it
