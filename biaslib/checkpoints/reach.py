@@ -15,7 +15,7 @@ __all__ = ["SILENT", "Refusal", "refusals"]
 SECONDS = 4.0
 """For a connection, and for a header."""
 
-SILENT = "does not answer"
+SILENT = "no answer"
 
 
 class Refusal(NamedTuple):

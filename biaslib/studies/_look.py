@@ -126,7 +126,8 @@ def _refused(wanted: Sequence[Part]) -> list[str]:
     for group in groups.values():
         host, why, fix = found[group[0].source]
         host += " and others" * (silent and len({each.host for each in found.values()}) > 1)
-        what = f"{host} {why}: {runtime.first_few([each.what for each in group])}. To do: {fix}."
+        said = f"{SILENT} from {host}" if why == SILENT else f"{host} {why}"
+        what = f"{said}: {runtime.first_few([each.what for each in group])}. To do: {fix}."
         vital = [each for each in group if not each.without]
         if vital:
             raise CheckpointError(f"{what} There is no study without it", word=vital[0].source)
