@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -86,9 +87,9 @@ def fetched(parts: Sequence[Part]) -> pandas.DataFrame:
         except (InputError, OSError) as error:
             if _is_full_disk(error):
                 raise InputError(
-                    f"the disk is full: {part.what} takes some {part.gigabytes:.2g} GB. Make room, "
-                    "or name folders on a larger disk (BIASLIB_CACHE, BIASLIB_DATA), and run the "
-                    "same again: it goes on"
+                    f"{os.strerror(errno.ENOSPC)}: {part.what} takes {part.gigabytes:.2g} GB. Make "
+                    "room, or name folders on a larger disk (BIASLIB_CACHE, BIASLIB_DATA), and run "
+                    "the same again: it goes on"
                 ) from error
             if not part.without or isinstance(error, ChecksumError):
                 raise
