@@ -185,6 +185,15 @@ def test_parameters_are_those_of_the_full_size(name):
     assert sum(each.numel() for each in built.parameters()) == models.REGISTRY[name].parameters
 
 
+def test_tinyclip_in_its_published_shape_is_a_file_of_94_megabytes_that_loads(tmp_path):
+    repositories.tinyclip(tmp_path)
+    size = (tmp_path / "model.safetensors").stat().st_size
+    assert size == pytest.approx(93.8e6, rel=1e-3)
+    assert models.REGISTRY["tinyclip"].megabytes == round(size / 1e6)
+    model = models.load("tinyclip", profile="paper", checkpoint=tmp_path, device="cpu")
+    assert model.encode_text(["a nurse"]).shape == (1, 512)
+
+
 def test_parameters_of_openclip_are_those_of_the_full_size():
     import open_clip
 

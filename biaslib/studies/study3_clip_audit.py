@@ -35,6 +35,7 @@ __all__ = [
     "Corpus",
     "Inputs",
     "Retrieval",
+    "Whole",
     "audit",
     "embed_images",
     "embed_texts",
