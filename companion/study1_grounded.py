@@ -382,9 +382,9 @@ SINGLE = ("occupation-gender", "C6", "C8", "ABW")
 def single_tests(encoders: Mapping, inputs: study.Inputs, scores: pandas.DataFrame) -> Folded:
     """Return the panel of :data:`SINGLE`, folded."""
     shown = {}
-    for name, every in inputs.items():
-        kept = [sets for test in SINGLE for sets in every if sets.test == test]
-        shown[name] = study.embed(encoders[name], kept)
+    for name, encoder in encoders.items():
+        kept = [sets for test in SINGLE for sets in inputs[name] if sets.test == test]
+        shown[name] = study.embed(encoder, kept)
     line = "Look at single tests: the score of each word, the null, and p"
     return fold(line, panel(shown, scores))
 

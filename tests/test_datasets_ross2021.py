@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pandas
 import pytest
@@ -377,3 +378,18 @@ def test_a_table_says_what_goes_without_and_the_detector_is_needed_first(ours, m
     assert missing["what"].tolist() == ["the authors' region features", "pictures of concap"]
     assert missing["reason"].str.contains("profiles.md|download the validation split").all()
     assert asked == ["coco", "google"]
+
+
+def test_a_taste_is_one_test_of_chosen_pictures_in_a_profile_of_its_own(ours, monkeypatch):
+    released.place(ours)
+    files = ross2021.links(ours, "google")[0].query("test == 'weat6'")["file"].tolist()
+    chosen = [file for file in files if "_0.jpg" in file and "addressless" not in file][:-1]
+    monkeypatch.setattr(ross2021, "taste", lambda: chosen)
+    given = study.inputs("paper", size="taste", only_sound=True)
+    assert (list(given), given.labels["profile"]) == (["vilt"], "taste")
+    assert {sets.test for sets in given["vilt"]} == {"C6"}
+    assert {Path(given["vilt"][0].images.name(row)).name for row in range(11)} <= {
+        Path(file).name for file in chosen
+    }
+    assert set(given["vilt"][0].shares.values()) == {1.0}  # of the taste's, of which all are there
+    assert dict(study.inputs("paper", domain="in domain", size="taste", only_sound=True)) == {}
