@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 PLACE = ROOT / "_build" / "gpu" / "biaslib_gpu.zip"
 
 CODE = ("biaslib", "plantedworld", "tools/benchmarks")
-LEFT_OUT = re.compile(r"__pycache__|^plantedworld/(checkpoints|training|data/held_out)/|/results/")
+LEFT_OUT = re.compile(r"__pycache__|^plantedworld/(checkpoints|training)/|/results/")
 CHECKPOINTS = re.compile(r"\w+-dose\d-seed0|(llava|regions|vision)-dose\d-seed\d+")
 TONES = range(1, 6)
 

@@ -17,6 +17,10 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from plantedworld.models.checkpoints import checkpoint
 from tools.benchmarks.full_size import WORDS
 
+SIZES = json.loads(Path(__file__).with_name("sizes.json").read_text(encoding="utf-8"))
+PUBLISHED, TINY = SIZES["published"], SIZES["tiny"]
+"""By family: published sizes that no class has as its defaults, and what makes a network tiny."""
+
 SEED = 0
 HALF = [0.5] * 3
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -168,27 +172,19 @@ def _of_authors(file: str, module: str, name: str, **settings: Any) -> Parts:
 
 def llava(text: dict | None = None, vision: dict | None = None) -> Parts:
     """A LLaVA of TinyLlama 1.1B and CLIP ViT-L/14 of 336 pixels, with the planted one's words."""
-    planted = transformers.AutoProcessor.from_pretrained(checkpoint("llava", 3, 2100))
-    large = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24}
-    large |= {"num_attention_heads": 16, "patch_size": 14, "image_size": 336}
-    tiny_llama = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 22}
-    tiny_llama |= {"num_attention_heads": 32, "num_key_value_heads": 4, "vocab_size": 32000}
+    sizes = PUBLISHED["llava"]
+    processor = transformers.AutoProcessor.from_pretrained(checkpoint("llava", 3, 2100))
     config = transformers.LlavaConfig(
-        vision_config=transformers.CLIPVisionConfig(**large | (vision or {})),
-        text_config=transformers.LlamaConfig(**tiny_llama | (text or {})),
-        image_token_index=planted.tokenizer.convert_tokens_to_ids("<image>"),
+        vision_config=transformers.CLIPVisionConfig(**sizes["vision"] | (vision or {})),
+        text_config=transformers.LlamaConfig(**sizes["text"] | (text or {})),
+        image_token_index=processor.tokenizer.convert_tokens_to_ids("<image>"),
     )
-    planted.tokenizer.model_max_length = config.text_config.max_position_embeddings
-    processor = transformers.LlavaProcessor(
-        transformers.CLIPImageProcessor(size={"height": 336, "width": 336}, do_center_crop=False),
-        planted.tokenizer,
-        patch_size=large["patch_size"],
-        vision_feature_select_strategy="default",
-        num_additional_image_tokens=1,
-        chat_template=planted.chat_template,
-    )
+    processor.tokenizer.model_max_length = config.text_config.max_position_embeddings
+    for name, value in sizes["processor"].items():
+        setattr(processor, name, value)
+    processor.image_processor.size = dict.fromkeys(("height", "width"), 336)
     network = transformers.LlavaForConditionalGeneration
-    return Parts(network, config, lambda: planted.tokenizer, processor)
+    return Parts(network, config, lambda: processor.tokenizer, processor)
 
 
 class Detector(NamedTuple):
@@ -209,7 +205,7 @@ class Detector(NamedTuple):
 
 def detector(**settings: dict[str, Any]) -> Detector:
     """unc-nlp/frcnn-vg-finetuned, with other settings in some sections."""
-    published = json.loads(Path(__file__).with_name("detector.json").read_text(encoding="utf-8"))
+    published = PUBLISHED["detector"]
     return Detector(published | {name: published[name] | settings[name] for name in settings})
 
 

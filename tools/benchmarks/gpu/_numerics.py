@@ -1,7 +1,6 @@
 """How far each precision is from float64: planted models' outputs, and the papers' measures."""
 
 import contextlib
-import functools
 import importlib
 import tempfile
 from collections.abc import Iterator
@@ -22,56 +21,25 @@ from biaslib.studies import study4_captions as selection
 from plantedworld.models.checkpoints import checkpoint
 from tools.benchmarks.gpu._machine import calculating_in, precisions, seconds
 
-FAMILIES = {
-    "clip": "34",
-    "visualbert": "124",
-    "vl-bert": "12",
-    "vilt": "124",
-    "flava": "1234",
-    "albef": "1234",
-    "lxmert": "124",
-    "vilbert": "124",
-    "bert": "12",
-    "llava": "24",
-}
-"""Those with planted checkpoints, each under the name it is loaded by, and the studies of each."""
-
-with contextlib.suppress(ModuleNotFoundError):
+try:
     importlib.import_module("open_clip")
-    FAMILIES["open-clip"] = "34"
+    OPEN_CLIP = " open-clip"
+except ModuleNotFoundError:
+    OPEN_CLIP = ""
 
 BOUNDS = {"float32": 1e-4, "tf32": 0.05, "float16": 0.05, "bfloat16": 0.25}
 """How far outputs may be from float64, in their standard deviations: some 1,000 roundings of
 float32, 100 of the others. A processor stays below 1e-5 in float32 and below 0.15 in bfloat16."""
 
 TOP, RESAMPLES = 100, 20
-SIZES = {
-    "full": {
-        "texts": 2,
-        "entities": None,
-        "per_agent": 2,
-        "n_per_cell": 30,
-        "words": None,
-        "n_per_category": 24,
-    },
-    "tiny": {
-        "texts": 1,
-        "entities": 4,
-        "per_agent": 1,
-        "n_per_cell": 16,
-        "words": 20,
-        "n_per_category": 4,
-    },
-}
-"""Texts of a word in study 1; entities of study 2 and images of each; portraits of a cell and words
-of study 3; scenes of a category in study 4. None are all words, and all entities of a case study.
-"""
+PER_CELL, SCENES = 24, 6
+"""Portraits of each cell of people in study 3; scenes of a category in study 4."""
 
 
-def measured(name: str, study: str, device: str, size: str) -> Iterator[dict[str, Any]]:
+def measured(name: str, study: str, device: str) -> Iterator[dict[str, Any]]:
     """Yield the record of a family in a study, for each precision."""
     on_host, there = planted(name, "cpu"), planted(name, device)
-    answers = functools.partial(STUDIES[study], size=SIZES[size])
+    answers, _ = STUDIES[study]
     with calculating_in("float32", "cpu"), passes_in_float64():
         reference = answers(on_host)
     for precision in precisions(device):
@@ -161,9 +129,9 @@ def empty_store() -> Iterator[Any]:
         yield runtime.Store(folder)
 
 
-def grounded_tests(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
+def grounded_tests(model: Any) -> dict[str, np.ndarray]:
     """Return study 1's embeddings of one test, and d and p of its three experiments."""
-    chosen = {"names": ["occupation-gender"], "levels": ("sentence",), "n_texts": size["texts"]}
+    chosen = {"names": ["occupation-gender"], "levels": ("sentence",), "n_texts": 1}
     given = grounded.inputs("planted", **chosen)
     with_images = capabilities.EMBED_WITH_IMAGES in model.capabilities
     with empty_store() as store:
@@ -176,11 +144,10 @@ def grounded_tests(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     return found | {"p": np.array([row.get("p_value", np.nan) for row in scores])}
 
 
-def masked_words(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
+def masked_words(model: Any) -> dict[str, np.ndarray]:
     """Return study 2's log-probabilities, the masked log-ratios S and B, and their signs."""
-    given = masked.inputs("planted", per_agent=size["per_agent"])
-    case_study = given.entities[given.entities["set"] == "case study"].reset_index(drop=True)
-    entities = case_study[: size["entities"]]
+    given = masked.inputs("planted", per_agent=1)
+    entities = given.entities[given.entities["set"] == "case study"].reset_index(drop=True)
     images = given.images if capabilities.FILL_WITH_IMAGES in model.capabilities else None
     choices = masked.Choices(
         no_image="text" if capabilities.FILL in model.capabilities else "blank"
@@ -193,10 +160,10 @@ def masked_words(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     return {"outputs": answers["log_p"].to_numpy(), "s": values, "sign_of_s": signs}
 
 
-def retrieved(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
+def retrieved(model: Any) -> dict[str, np.ndarray]:
     """Return study 3's unit vectors, C-ASC by gender, and each word's nearest portraits."""
-    given = audit.inputs("planted", n_per_cell=size["n_per_cell"])
-    captions = given.model_case(given.words["caption"][: size["words"]])
+    given = audit.inputs("planted", n_per_cell=PER_CELL)
+    captions = given.model_case(given.words["caption"])
     with empty_store() as store:
         images = audit.embed_images(model, given.portraits, store)
         texts = audit.embed_texts(model, captions, store)
@@ -207,9 +174,9 @@ def retrieved(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     return {"outputs": np.concatenate([images, texts]), "c_asc": score, "top_100": nearest}
 
 
-def chosen_captions(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
+def chosen_captions(model: Any) -> dict[str, np.ndarray]:
     """Return study 4's scores of captions, vlrs and vlbs in per cent, and the captions chosen."""
-    given = selection.inputs("planted", n_per_category=size["n_per_category"])
+    given = selection.inputs("planted", n_per_category=SCENES)
     head = "matching" if capabilities.MATCH in model.capabilities else "contrastive"
     chosen = selection.ModelHead(model.name, head, False, model.name, model.name)
     scored = selection.score_inputs(model, chosen, given)
@@ -220,16 +187,21 @@ def chosen_captions(model: Any, size: dict[str, Any]) -> dict[str, np.ndarray]:
     return found
 
 
-STUDIES = {"1": grounded_tests, "2": masked_words, "3": retrieved, "4": chosen_captions}
-"""What is asked, by study."""
+STUDIES = {
+    "1": (grounded_tests, "bert visualbert lxmert vilbert vl-bert vilt flava albef"),
+    "2": (masked_words, "bert visualbert lxmert vilbert vl-bert vilt flava albef llava"),
+    "3": (retrieved, f"clip flava albef{OPEN_CLIP}"),
+    "4": (chosen_captions, f"clip visualbert lxmert vilbert vilt flava albef llava{OPEN_CLIP}"),
+}
+"""What is asked of whom, by study: the families with planted checkpoints, by their names."""
 
 
-def study(device: str, size: str) -> Iterator[dict[str, Any]]:
+def study(device: str) -> Iterator[dict[str, Any]]:
     """Yield the seconds of study 3 on the device and again from its store, and on the processor.
 
     ``largest_difference`` is that of any score between device and processor.
     """
-    given = audit.inputs("planted", n_per_cell=SIZES[size]["n_per_cell"])
+    given = audit.inputs("planted", n_per_cell=PER_CELL)
     scores, record = {}, {}
     for place in dict.fromkeys((device, "cpu")):
         model = models.load(**given.model, device=place)

@@ -1,5 +1,6 @@
 """The parts, and a process of their own in which they are measured one after the other."""
 
+import contextlib
 import functools
 import multiprocessing
 import time
@@ -29,11 +30,11 @@ def steps(size: str, device: str, ceilings: dict[str, float]) -> Iterator[Step]:
         yield {"measure": "ceilings", "task": "product", "precision": precision}, run
     run = functools.partial(_machine.copies, size, device)
     yield {"measure": "ceilings", "task": "copies"}, run
-    for family, studies in _numerics.FAMILIES.items():
-        for study in studies:
-            run = functools.partial(_numerics.measured, family, study, device, size)
+    for study, (_, families) in _numerics.STUDIES.items():
+        for family in families.split():
+            run = functools.partial(_numerics.measured, family, study, device)
             yield {"measure": "numerics", "task": family, "study": study}, run
-    yield {"measure": "study", "task": "3"}, functools.partial(_numerics.study, device, size)
+    yield {"measure": "study", "task": "3"}, functools.partial(_numerics.study, device)
     for task in ("CLIP ViT-B/32", "VisualBERT"):
         run = functools.partial(_speed.out_of_memory, task, size, device)
         yield {"measure": "memory", "task": task}, run
@@ -52,16 +53,17 @@ def serve(asked: Connection, size: str, device: str) -> None:
     warnings.simplefilter("ignore")
     ceilings: dict[str, float] = {}
     known = list(steps(size, device, ceilings))
-    while True:
-        number, found = asked.recv()
-        ceilings.update(found)
-        try:
-            for record in known[number][1]():
-                asked.send(record)
-        except Exception:  # Whatever goes wrong with one part, the others have their turn.
-            asked.send({"failed": " | ".join(traceback.format_exc().splitlines()[-6:])})
-        _machine.finish()
-        asked.send(None)
+    with contextlib.suppress(EOFError):  # There are no more parts.
+        while True:
+            number, found = asked.recv()
+            ceilings.update(found)
+            try:
+                for record in known[number][1]():
+                    asked.send(record)
+            except Exception:  # Whatever goes wrong with one part, the others have their turn.
+                asked.send({"failed": " | ".join(traceback.format_exc().splitlines()[-6:])})
+            _machine.finish()
+            asked.send(None)
 
 
 class Apart:
@@ -98,8 +100,9 @@ class Apart:
     def end(self) -> None:
         """End the process, if there is one."""
         if self.process is not None:
+            self.there.close()
+            self.process.join(2)
             self.process.kill()
-            self.process.join()
             self.process = None
 
 

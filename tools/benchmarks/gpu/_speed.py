@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import gc
-import json
 import tempfile
 import time
 import warnings
@@ -27,9 +26,6 @@ from biaslib import models
 from biaslib.pictures.regions import RegionFeatures
 from tools.benchmarks import full_size, full_size_models
 from tools.benchmarks.gpu._machine import calculating_in, finish, on_cuda, seconds
-
-TINY = json.loads(Path(full_size.__file__).with_name("tiny.json").read_text(encoding="utf-8"))
-"""What makes a family's network small, where the device is none of CUDA's."""
 
 SHARE = 0.5
 """Of the memory that a call takes beside its model, what it is left with."""
@@ -102,7 +98,7 @@ AT_THE_CEILING = 1.0
 def written(name: str, size: str, device: str) -> tempfile.TemporaryDirectory:
     """Return a folder with a task's model, of random weights, which goes with the next one."""
     folder, task = tempfile.TemporaryDirectory(), TASKS[name]
-    settings = TINY[task.family] if size == "tiny" else {}
+    settings = full_size_models.TINY[task.family] if size == "tiny" else {}
     task.builder(**settings).write(Path(folder.name), device)
     return folder
 
