@@ -38,20 +38,18 @@ def main(arguments: list[str] | None = None, commit: str = "") -> None:
     parser = argparse.ArgumentParser(
         description=package.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("sections", nargs="*", help=f"of: {', '.join(SECTIONS)}")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS)
     parser.add_argument("--seconds", type=float, default=450, help="for all of it")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the rows")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     chosen = parser.parse_args(arguments)
-    if unknown := set(chosen.sections) - set(SECTIONS):
-        parser.error(f"no section {', '.join(sorted(unknown))}")
     os.environ.setdefault("BIASLIB_BOOK", "1")  # No progress bars.
     size = "full" if _machine.on_cuda(chosen.device) else "tiny"
     name, machine = _machine.machine(chosen.device, commit)
     path = chosen.out / f"gpu_{re.sub('[^a-z0-9]+', '_', name.lower())}.csv"
     chosen.out.mkdir(parents=True, exist_ok=True)
     every = enumerate(labels for labels, _ in steps(size, chosen.device, {}))
-    wanted = [step for step in every if step[1]["measure"] in (chosen.sections or SECTIONS)]
+    wanted = [step for step in every if step[1]["measure"] in chosen.only]
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:  # Where a part that is ended leaves its files.
         os.environ["TMPDIR"] = scratch

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 import torch
@@ -19,7 +18,6 @@ from torch.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from biaslib import models
@@ -162,14 +160,15 @@ def measured(
         each = flop(lambda: task.public(model, few)) / FEW
         n = fitting(task, each, ceiling) if size == "full" else FEW
         public = functools.partial(task.public, model, inputs(task, n))
+        operations = flop(public)
         once = seconds(public)
         with timed_passes() as taken:
             public()
         again = seconds(public)
-    speed = n * each / sum(taken) / 1e12
+    speed = operations / sum(taken) / 1e12
     record = {
         "items": n,
-        "flop_an_item": round(each),
+        "flop_an_item": operations // n,
         "network_a_second": round(n / sum(taken), 2),
         "public_a_second": round(n / min(once, again), 2),
         "tflop_a_second": round(speed, 4),
@@ -209,9 +208,6 @@ def flop(function: Callable[[], Any]) -> int:
 
 # Memory
 
-PASSES = {"clip": "encode_batch_of_images", "visualbert": "forward"}
-"""The names of forward passes that are made to refuse."""
-
 
 def out_of_memory(name: str, size: str, device: str) -> Iterator[dict[str, Any]]:
     """Yield whether a call that meets a lack of memory says what it says with enough."""
@@ -221,7 +217,7 @@ def out_of_memory(name: str, size: str, device: str) -> Iterator[dict[str, Any]]
         model = loaded(name, size, device)
         expected = task.public(model, given)
         with (
-            short_of_memory(model, task, given, device) as limit,
+            short_of_memory(functools.partial(task.public, model, given), device) as limit,
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
@@ -232,16 +228,14 @@ def out_of_memory(name: str, size: str, device: str) -> Iterator[dict[str, Any]]
 
 
 @contextlib.contextmanager
-def short_of_memory(model: Any, task: Task, given: Any, device: str) -> Iterator[str]:
-    """Give a call on a card half of the memory that it takes; elsewhere, refuse many rows."""
+def short_of_memory(public: Callable[[], Any], device: str) -> Iterator[str]:
+    """Give a call on a card half of the memory that it takes; elsewhere, all of it."""
     if not on_cuda(device):
-        rows, name = len(given) // 2, PASSES[task.family]
-        with mock.patch.object(model, name, refusing(getattr(model, name), rows)):
-            yield f"{rows} rows"
+        yield "none"
         return
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved()
-    task.public(model, given)
+    public()
     taken = torch.cuda.memory_reserved() - before
     torch.cuda.empty_cache()
     limit = torch.cuda.memory_reserved() + SHARE * taken
@@ -251,15 +245,3 @@ def short_of_memory(model: Any, task: Task, given: Any, device: str) -> Iterator
         yield f"{limit / 1e9:.2f} GB"
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-
-
-def refusing(forward: Callable, rows: int) -> Callable:
-    """Return a forward pass that finds no memory for more rows than that."""
-
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        tensors = [each for each in tree_leaves((args, kwargs)) if torch.is_tensor(each)]
-        if len(tensors[0]) > rows:
-            raise torch.OutOfMemoryError(f"out of memory: more than {rows} rows")
-        return forward(*args, **kwargs)
-
-    return refuse
