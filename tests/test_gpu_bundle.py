@@ -171,3 +171,29 @@ def test_a_part_that_fails_says_why_and_the_next_one_has_its_turn(monkeypatch):
     failed, end, *rest = Asked.sent
     assert "ZeroDivisionError" in failed["failed"]
     assert [end, *rest] == [None, {"float32": 2.0}, None]
+
+
+OPENCLIPS, TINY_LLAMAS, VISION = 986_109_441, 1_100_048_384, 303_507_456
+"""Parameters that the publishers give: of ViT-H/14, of TinyLlama, of CLIP ViT-L/14's vision."""
+
+
+def test_networks_have_their_published_sizes():
+    import torch
+    from biaslib.models import REGISTRY
+    from biaslib.pictures.faster_rcnn import FasterRcnn, FasterRcnnConfig
+    from tools.benchmarks.gpu._speed import TASKS
+
+    def count(network):
+        return sum(each.numel() for each in network.parameters())
+
+    built = {name: task.builder() for name, task in TASKS.items() if name != "FLAVA"}
+    with torch.device("meta"):
+        detector = FasterRcnn(FasterRcnnConfig(built.pop("detector").settings))
+    networks = {name: parts.built("meta") for name, parts in built.items()} | {"detector": detector}
+    assert count(networks.pop("ViT-H/14")) == OPENCLIPS
+    llava = networks.pop("LLaVA")
+    assert count(llava.model.language_model) + llava.lm_head.weight.numel() == TINY_LLAMAS
+    assert count(llava.model.vision_tower) == VISION
+    for name, network in networks.items():
+        registered = REGISTRY[TASKS[name].family].parameters
+        assert count(network) == pytest.approx(registered, rel=2e-4), name

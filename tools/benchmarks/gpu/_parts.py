@@ -51,6 +51,7 @@ def serve(asked: Connection, size: str, device: str) -> None:
     the process ends there, and with it the error.
     """
     warnings.simplefilter("ignore")
+    _machine.finish()  # A device whose memory is asked for must have been used.
     ceilings: dict[str, float] = {}
     known = list(steps(size, device, ceilings))
     with contextlib.suppress(EOFError):  # There are no more parts.
