@@ -63,7 +63,7 @@ def run(archive, tmp_path_factory):
         packed.extractall(folder)
     (hook / "sitecustomize.py").write_text(REFUSING)
     settings = {"THERE": THERE, "UNPACKED": str(folder), "PYTHONPATH": str(hook)}
-    command = [sys.executable, "run_gpu.py", "--out", str(out), "--seconds", "900"]
+    command = [sys.executable, "run_gpu.py", "--out", str(out), "--seconds", "3000"]
     done = subprocess.run(
         [*command, "--device", "cpu"],
         cwd=folder,
@@ -179,6 +179,7 @@ OPENCLIPS, TINY_LLAMAS, VISION = 986_109_441, 1_100_048_384, 303_507_456
 
 def test_networks_have_their_published_sizes():
     import torch
+
     from biaslib.models import REGISTRY
     from biaslib.pictures.faster_rcnn import FasterRcnn, FasterRcnnConfig
     from tools.benchmarks.gpu._speed import TASKS
