@@ -214,8 +214,13 @@ def _range(cards, what: str) -> str:
     return f"{low}%" if low == high else f"{low} to {high}%"
 
 
-TABLES = {TABLE: page_table, CARDS: cards_table, DOWNLOADS: downloads_table}
-TABLES |= {TASTES: tastes_table, TAKES: takes_table}
+TABLES = {
+    TABLE: page_table,
+    CARDS: cards_table,
+    DOWNLOADS: downloads_table,
+    TASTES: tastes_table,
+    TAKES: takes_table,
+}
 
 
 def main() -> None:
