@@ -16,6 +16,7 @@ from biaslib import runtime
 from biaslib.pictures import transforms
 from biaslib.pictures.images import (
     ImageError,
+    Workers,
     check_images,
     open_image,
     pictures,
@@ -270,3 +271,41 @@ def test_what_cannot_be_normalised_after_resizing_is_left_to_the_workers():
 
     assert transforms.split(first_lighter, as_planes).scale is None
     assert transforms.split(normalised, normalised).scale is None
+
+
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_workers_of_a_run_are_started_once_and_give_each_part_its_own(
+    mixed, monkeypatch, n_workers
+):
+    """What is left unread, or read beside another part, is not given to the next one."""
+    from torch.utils import data
+
+    started, real = [], data.DataLoader
+    monkeypatch.setattr(
+        data, "DataLoader", lambda *args, **kwargs: started.append(1) or real(*args, **kwargs)
+    )
+    images, arrays = mixed
+    workers = Workers(pictures(images))
+
+    def halves(rows, batches):
+        return prefetched(workers.part(rows), Half(), batches, np.stack, n_workers)
+
+    def require(found, row):
+        assert np.array_equal(found[0], arrays[row][::2, ::2])
+
+    for start in range(0, 60, 20):
+        rows = list(range(start, start + 20))
+        for found, row in zip(halves(rows, np.arange(20)[::-1, None]), rows[::-1], strict=True):
+            require(found, row)
+    assert len(started) == (n_workers > 0)
+    left = halves([3, 4], [[0], [1]])
+    require(next(left), 3)
+    require(next(halves([5], [[0]])), 5)
+    require(next(left), 4)
+    del left
+    left = halves([6, 7], [[0], [1]])
+    require(next(left), 6)
+    del left
+    require(next(halves([8], [[0]])), 8)
+    workers.close()
+    require(next(halves([9], [[0]])), 9)

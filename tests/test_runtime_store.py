@@ -190,7 +190,7 @@ def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path, damaged
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the process that is killed")
-def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
+def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_two_steps():
     """A short form of ``python -m tools.benchmarks kills``."""
     command = [sys.executable, "-m", "tools.benchmarks.kills", "8", "writing"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -198,8 +198,8 @@ def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
     assert found["kills"] == 8
     assert found["finished_rows_lost"] == 0
     # None where every kill came between two steps.
-    assert found["rows_computed_twice"] <= 8 * found["rows_a_step"]
-    assert found["most_rows_twice_after_a_kill"] <= found["rows_a_step"]
+    assert found["rows_computed_twice"] <= 8 * 2 * found["rows_a_step"]
+    assert found["most_rows_twice_after_a_kill"] <= 2 * found["rows_a_step"]
     same, of = found["same_rows_at_the_end"].split(" of ")
     assert same == of
 

@@ -1,5 +1,6 @@
 """Pictures as every model takes them: files, images, arrays, or a collection of another kind."""
 
+import collections
 import contextlib
 import functools
 import hashlib
@@ -9,6 +10,7 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,7 +28,9 @@ __all__ = [
     "ImageError",
     "Pictures",
     "WithRegions",
+    "Workers",
     "check_images",
+    "chunks",
     "decoded",
     "open_image",
     "pictures",
@@ -161,8 +165,8 @@ def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
     """
     paths = [Path(path) for path in paths]
     rows = np.arange(len(paths))
-    chunks = prefetched(ImageList(paths), _nothing, _chunks(rows), collate=None)
-    outcomes = itertools.chain.from_iterable(chunks)
+    opened = prefetched(ImageList(paths), _nothing, chunks(rows), collate=None)
+    outcomes = itertools.chain.from_iterable(opened)
     problems = [
         {"row": row, "path": str(paths[row]), "problem": str(outcome)}
         for row, outcome in enumerate(progress(outcomes, "images", len(paths)))
@@ -182,6 +186,9 @@ class Pictures(ABC):
 
     has_regions = False
     """Whether the pictures know their regions, and need no detector."""
+
+    prepared_by: "tuple[Workers, Sequence[int]] | None" = None
+    """The workers of a run of which these pictures are a part, and which of the run's they are."""
 
     @functools.cached_property
     def shared_regions(self) -> dict[str, "RegionFeatures"]:
@@ -220,8 +227,8 @@ class Pictures(ABC):
         take another picture for the same, or the same for another, when files are moved or
         written anew. Within a process a file is hashed once, unless its size or date changes.
         """
-        chunks = _chunks(range(len(self)))
-        return [_pixels_hash(picture) for rows in chunks for picture in self.part(rows)]
+        parts = map(self.part, chunks(range(len(self))))
+        return [_pixels_hash(picture) for part in parts for picture in part]
 
 
 @functools.singledispatch
@@ -402,7 +409,8 @@ def prefetched(
         Picture, uint8 (h, w, 3) -> what the model takes of it. Where processes are spawned and not
         forked, it must be picklable: a function of a module, or an object.
     batches
-        The numbers of the pictures of each batch; each worker has two batches under way.
+        The numbers of the pictures of each batch, at best :func:`chunks`; each worker has two
+        batches under way.
     collate
         What is made of the n prepared pictures of a batch. ``None`` leaves them as they are, with
         an :class:`ImageError` in place of each that cannot be opened or prepared.
@@ -425,56 +433,94 @@ def prefetched(
     >>> [batch.shape for batch in prefetched(three, np.transpose, [[2, 0], [1]], np.stack)]
     [(2, 3, 6, 4), (1, 3, 6, 4)]
     """
-    dataset = _Dataset(pictures, prepare, batches, collate)
-    n_workers = min(_workers(n_workers, sum(map(len, batches)), few), len(dataset))
-    in_turn = (dataset[index] for index in range(len(dataset)))
-    for batch in _by_workers(dataset, n_workers) if n_workers else in_turn:
+    workers, rows = pictures.prepared_by or (Workers(pictures), range(len(pictures)))
+    batches = [[rows[row] for row in batch] for batch in batches]
+    n_workers = min(_workers(n_workers, sum(map(len, batches)), few), len(batches))
+    for batch in workers.prepared(_Preparing(workers.whole, prepare, collate), batches, n_workers):
         if isinstance(batch, ImageError):
             raise batch
         yield batch
 
 
-def _by_workers(dataset: "_Dataset", n_workers: int) -> Iterator[Any]:
-    import torch
+class Workers:
+    """Processes that prepare pictures for all parts of a run, and are started once.
+
+    Parameters
+    ----------
+    whole
+        All pictures of the run.
+    """
+
+    def __init__(self, whole: Pictures) -> None:
+        self.whole, self._free = whole, None
+
+    def part(self, rows: Sequence[int]) -> Pictures:
+        """Return some of the pictures, which these workers prepare when a model asks for them."""
+        part = self.whole.part(rows)
+        part.prepared_by = self, rows
+        return part
+
+    def close(self) -> None:
+        """End the processes."""
+        self._free = None
+
+    def prepared(
+        self, work: "_Preparing", batches: list[list[int]], n_workers: int
+    ) -> Iterator[Any]:
+        """Yield what is made of each batch, by so many workers if none are free for this work."""
+        # What is not read to its end, or read beside another, does not give its workers back.
+        (known, tasks, results), self._free = self._free or (None, None, None), None
+        if known == work:
+            tasks.extend(batches)
+        elif n_workers:
+            tasks = collections.deque(batches)
+            results = _by_workers(work, tasks, n_workers)
+        else:
+            yield from map(work.__getitem__, batches)
+            return
+        for left in reversed(range(len(batches))):
+            batch = next(result for result in results if result is not None)
+            if not left:
+                self._free = work, tasks, results
+            yield batch
+
+
+def _by_workers(work: "_Preparing", tasks: collections.deque, n_workers: int) -> Iterator[Any]:
+    """Return the results of tasks, in order, and None wherever none was waiting."""
     from torch.utils.data import DataLoader
 
     with warnings.catch_warnings():
         # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
         # use Pillow and NumPy, and PyTorch with a single thread.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        running = iter(
+        return iter(
             DataLoader(
-                dataset,
+                work,
                 batch_size=None,
+                sampler=iter(lambda: tasks.popleft() if tasks else [], None),
                 collate_fn=_same,
                 num_workers=n_workers,
                 multiprocessing_context="fork" if FORKS else None,
-                pin_memory=torch.cuda.is_available(),
             )
         )
-    yield from running
 
 
-class _Dataset:
-    """The data set of a DataLoader: item i is the i-th batch, prepared and collated.
+@dataclass(frozen=True)
+class _Preparing:
+    """The data set of a DataLoader: its items are batches, prepared and collated.
 
     A picture that fails is returned as its error, so that its message arrives as it was written.
     """
 
-    def __init__(
-        self, pictures: Pictures, prepare: Callable, batches: Sequence, collate: Callable | None
-    ) -> None:
-        self.pictures, self.prepare, self.batches = pictures, prepare, batches
-        self.collate = collate
+    pictures: Pictures
+    prepare: Callable
+    collate: Callable | None
 
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, index: int) -> Any:
-        outcomes = []
-        for rows in _chunks(self.batches[index]):
-            part = self.pictures.part(rows)
-            outcomes += [self._outcome(part, place, row) for place, row in enumerate(rows)]
+    def __getitem__(self, rows: list[int]) -> Any:
+        if not rows:
+            return None
+        part = self.pictures.part(rows)
+        outcomes = [self._outcome(part, place, row) for place, row in enumerate(rows)]
         errors = [outcome for outcome in outcomes if isinstance(outcome, ImageError)]
         if self.collate is None:
             return outcomes
@@ -509,7 +555,8 @@ def shared_room() -> float:
     return free.f_bavail * free.f_frsize if os.access("/dev/shm", os.W_OK) else 0
 
 
-def _chunks(rows: Sequence[int]) -> list[Sequence[int]]:
+def chunks(rows: Sequence[int]) -> list[Sequence[int]]:
+    """Return rows a few at a time: as many as are drawn, or handed to a worker, together."""
     return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
 
