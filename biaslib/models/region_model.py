@@ -238,7 +238,10 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
             part = workers.part([rows[at] for at in which])
             return _packed(detector.regions(part, words=None))
 
-        return store.rows(key, [ids[row] for row in rows], look, shard)
+        def expect(which: list[int]) -> None:
+            workers.expect([rows[at] for at in which])
+
+        return store.rows(key, [ids[row] for row in rows], look, shard, expect)
 
     empty, width = [], 0
     with contextlib.closing(workers):

@@ -125,4 +125,7 @@ def cached_outputs(
     if not images.has_regions and str(getattr(model, "device", "")).startswith("cuda"):
         shard_size = max(shard_size, ON_CUDA)
     with contextlib.closing(Workers(images)) as workers:
-        return store.rows(key, ids, lambda which: ask(which, workers.part(which)), shard_size)
+        shown = workers.part
+        return store.rows(
+            key, ids, lambda which: ask(which, shown(which)), shard_size, workers.expect
+        )

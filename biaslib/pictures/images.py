@@ -396,7 +396,6 @@ def prefetched(
     prepare: Callable[[np.ndarray], Any],
     batches: Sequence[Sequence[int]],
     collate: Callable[[list], Any] | None = list,
-    n_workers: int | None = None,
     few: int = FEW,
 ) -> Iterator[Any]:
     """Yield batches of prepared pictures, made by worker processes ahead of time.
@@ -406,21 +405,18 @@ def prefetched(
     pictures
         As :func:`pictures` returns them.
     prepare
-        Picture, uint8 (h, w, 3) -> what the model takes of it. Where processes are spawned and not
-        forked, it must be picklable: a function of a module, or an object.
+        Picture, uint8 (h, w, 3) -> what the model takes of it.
     batches
         The numbers of the pictures of each batch, at best :func:`chunks`; each worker has two
         batches under way.
     collate
         What is made of the n prepared pictures of a batch. ``None`` leaves them as they are, with
         an :class:`ImageError` in place of each that cannot be opened or prepared.
-    n_workers
-        Worker processes, no more than there are cores. None: one less than cores, up to 16; and
-        none for ``few`` pictures or fewer, on a single core, or where processes are not forked
-        (macOS, Windows), since there a script must be guarded by ``if __name__ == "__main__":``.
-        None start either where /dev/shm has no room for their locks.
     few
-        Up to so many pictures, starting workers takes longer than they save.
+        Up to so many pictures, starting workers takes longer than they save. Of more, there are one
+        less than cores, up to 16; none where /dev/shm has no room for their locks, or processes are
+        not forked (macOS, Windows): there a script must be guarded by
+        ``if __name__ == "__main__":``.
 
     Raises
     ------
@@ -435,7 +431,7 @@ def prefetched(
     """
     workers, rows = pictures.prepared_by or (Workers(pictures), range(len(pictures)))
     batches = [[rows[row] for row in batch] for batch in batches]
-    n_workers = min(_workers(n_workers, sum(map(len, batches)), few), len(batches))
+    n_workers = min(_workers(sum(map(len, batches)), few), len(batches))
     for batch in workers.prepared(_Preparing(workers.whole, prepare, collate), batches, n_workers):
         if isinstance(batch, ImageError):
             raise batch
@@ -453,9 +449,15 @@ class Workers:
 
     def __init__(self, whole: Pictures) -> None:
         self.whole, self._free = whole, None
+        self._expected: Sequence[int] = ()
+
+    def expect(self, rows: Sequence[int]) -> None:
+        """Say which pictures parts will ask for, in order: workers go on to those of the next."""
+        self._expected = rows
 
     def part(self, rows: Sequence[int]) -> Pictures:
         """Return some of the pictures, which these workers prepare when a model asks for them."""
+        self._expected = self._expected[len(rows) :]
         part = self.whole.part(rows)
         part.prepared_by = self, rows
         return part
@@ -465,44 +467,51 @@ class Workers:
         self._free = None
 
     def prepared(
-        self, work: "_Preparing", batches: list[list[int]], n_workers: int
+        self, work: "_Preparing", batches: list[Sequence[int]], n_workers: int
     ) -> Iterator[Any]:
         """Yield what is made of each batch, by so many workers if none are free for this work."""
         # What is not read to its end, or read beside another, does not give its workers back.
-        (known, tasks, results), self._free = self._free or (None, None, None), None
-        if known == work:
-            tasks.extend(batches)
-        elif n_workers:
-            tasks = collections.deque(batches)
-            results = _by_workers(work, tasks, n_workers)
-        else:
-            yield from map(work.__getitem__, batches)
-            return
-        for left in reversed(range(len(batches))):
-            batch = next(result for result in results if result is not None)
-            if not left:
-                self._free = work, tasks, results
-            yield batch
+        (known, tasks, handed, results), self._free = self._free or (None,) * 4, None
+        if known != work:
+            if not n_workers:
+                yield from map(work.__getitem__, batches)
+                return
+            tasks, handed, results = collections.deque(), collections.deque(), None
+        guessed, n_wrong = [rows for rows in handed if rows], 0
+        if guessed[: len(batches)] != batches[: len(guessed)]:
+            guessed, n_wrong, self._expected = [], len(handed), ()
+        tasks.clear()
+        tasks.extend([*batches, *chunks(self._expected, len(batches[0]))][len(guessed) :])
+        results = _by_workers(work, tasks, handed, n_workers) if results is None else results
+        for _ in range(n_wrong):
+            next(results)
+            handed.popleft()
+        left = len(batches)
+        while left:
+            batch = next(results)
+            if handed.popleft():
+                left -= 1
+                self._free = None if left else (work, tasks, handed, results)
+                yield batch
 
 
-def _by_workers(work: "_Preparing", tasks: collections.deque, n_workers: int) -> Iterator[Any]:
-    """Return the results of tasks, in order, and None wherever none was waiting."""
+def _by_workers(
+    work: "_Preparing", tasks: collections.deque, handed: collections.deque, n_workers: int
+) -> Iterator[Any]:
+    """Return the results of the tasks that are handed out, one for each result that is read."""
     from torch.utils.data import DataLoader
+
+    def hand() -> Sequence[int]:
+        handed.append(tasks.popleft() if tasks else [])
+        return handed[-1]
 
     with warnings.catch_warnings():
         # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
         # use Pillow and NumPy, and PyTorch with a single thread.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        return iter(
-            DataLoader(
-                work,
-                batch_size=None,
-                sampler=iter(lambda: tasks.popleft() if tasks else [], None),
-                collate_fn=_same,
-                num_workers=n_workers,
-                multiprocessing_context="fork" if FORKS else None,
-            )
-        )
+        options = {"num_workers": n_workers, "multiprocessing_context": "fork"}
+        sampler = iter(hand, None)
+        return iter(DataLoader(work, None, sampler=sampler, collate_fn=_same, **options))
 
 
 @dataclass(frozen=True)
@@ -538,26 +547,24 @@ class _Preparing:
             return ImageError(f"{problem}: {type(error).__name__}: {error}")
 
 
-def _workers(n_workers: int | None, n_pictures: int, few: int) -> int:
-    known = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
-    if n_workers is None:
-        n_workers = min(cores - 1, MOST_WORKERS) if FORKS and n_pictures > few else 0
-    return min(n_workers, cores) if shared_room() > FOR_LOCKS else 0
+def _workers(n_pictures: int, few: int) -> int:
+    if not FORKS or n_pictures <= few or shared_room() <= FOR_LOCKS:
+        return 0
+    return min(len(os.sched_getaffinity(0)) - 1, MOST_WORKERS)
 
 
-def shared_room() -> float:
+def shared_room() -> int:
     """Return how many bytes shared memory takes: none where it may not be written."""
     try:
         free = os.statvfs("/dev/shm")
-    except (AttributeError, OSError):  # Windows has no statvfs, macOS no such folder.
-        return 0 if FORKS else np.inf
+    except OSError:
+        return 0
     return free.f_bavail * free.f_frsize if os.access("/dev/shm", os.W_OK) else 0
 
 
-def chunks(rows: Sequence[int]) -> list[Sequence[int]]:
+def chunks(rows: Sequence[int], size: int = CHUNK) -> list[Sequence[int]]:
     """Return rows a few at a time: as many as are drawn, or handed to a worker, together."""
-    return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def _same(batch: Any) -> Any:
