@@ -290,7 +290,8 @@ def test_workers_of_a_run_are_started_once_and_give_each_part_its_own(
         data, "DataLoader", lambda *args, **kwargs: started.append(1) or real(*args, **kwargs)
     )
     shown, arrays = mixed
-    workers, half = Workers(pictures(shown)), Half()
+    workers = Workers(pictures(shown), lambda: [*range(20), *expected])
+    half = Half()
 
     def halves(rows, size=1):
         batches = [range(len(rows))[start : start + size] for start in range(0, len(rows), size)]
@@ -300,7 +301,6 @@ def test_workers_of_a_run_are_started_once_and_give_each_part_its_own(
         for each, row in zip(found, rows, strict=True):
             assert np.array_equal(each, arrays[row][::2, ::2])
 
-    workers.expect([*range(20), *expected])
     for start, size in ((0, 5), (20, 5), (40, 4)):
         rows = list(range(start, start + 20))
         for at, found in enumerate(halves(rows, size)):

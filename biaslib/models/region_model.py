@@ -231,17 +231,15 @@ def found_regions(images: Any, detector: "Detector", store: Store | None = None)
     key = store_key(detector, "regions")
     on_cuda = str(getattr(detector, "device", "cpu")).startswith("cuda")
 
-    shard, workers = SHARD_ON_CUDA if on_cuda else SHARD, Workers(shown)
+    shard = SHARD_ON_CUDA if on_cuda else SHARD
+    workers = Workers(shown, lambda: store.missing(key, ids))
 
     def read(rows: Sequence[int]) -> np.ndarray:
         def look(which: list[int]) -> np.ndarray:
             part = workers.part([rows[at] for at in which])
-            return _packed(detector.regions(part, words=None))
+            return _packed(detector.regions(part))
 
-        def expect(which: list[int]) -> None:
-            workers.expect([rows[at] for at in which])
-
-        return store.rows(key, [ids[row] for row in rows], look, shard, expect)
+        return store.rows(key, [ids[row] for row in rows], look, shard)
 
     empty, width = [], 0
     with contextlib.closing(workers):

@@ -117,15 +117,11 @@ def cached_outputs(
     key = store_key(model, output, **made, **options)
     note_outputs(model.name, key.get("precision", "float32"))
     if images is None:
-        ids = list(texts)
-        return store.rows(key, ids, lambda which: ask(which, None), shard_size)
-    ids = list(images.ids)
+        return store.rows(key, list(texts), lambda which: ask(which, None), shard_size)
+    ids = images.ids
     if texts is not None:
         ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]
     if not images.has_regions and str(getattr(model, "device", "")).startswith("cuda"):
         shard_size = max(shard_size, ON_CUDA)
-    with contextlib.closing(Workers(images)) as workers:
-        shown = workers.part
-        return store.rows(
-            key, ids, lambda which: ask(which, shown(which)), shard_size, workers.expect
-        )
+    with contextlib.closing(Workers(images, lambda: store.missing(key, ids))) as workers:
+        return store.rows(key, ids, lambda which: ask(which, workers.part(which)), shard_size)

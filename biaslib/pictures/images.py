@@ -1,5 +1,6 @@
 """Pictures as every model takes them: files, images, arrays, or a collection of another kind."""
 
+import bisect
 import collections
 import contextlib
 import functools
@@ -42,8 +43,8 @@ __all__ = [
 CHUNK = 16
 """Pictures that are drawn, or handed to a worker, at a time."""
 
-FEW = 256
-"""Up to so many pictures, starting workers takes longer than they save."""
+FEW = 16
+"""Up to so many batches of pictures, starting workers takes longer than they save."""
 
 MOST_WORKERS = 16
 """Worker processes beyond which a card has long waited for something else."""
@@ -165,7 +166,7 @@ def check_images(paths: Sequence[str | os.PathLike]) -> pandas.DataFrame:
     """
     paths = [Path(path) for path in paths]
     rows = np.arange(len(paths))
-    opened = prefetched(ImageList(paths), _nothing, chunks(rows), collate=None)
+    opened = prefetched(ImageList(paths), lambda _: None, chunks(rows), collate=None)
     outcomes = itertools.chain.from_iterable(opened)
     problems = [
         {"row": row, "path": str(paths[row]), "problem": str(outcome)}
@@ -396,9 +397,12 @@ def prefetched(
     prepare: Callable[[np.ndarray], Any],
     batches: Sequence[Sequence[int]],
     collate: Callable[[list], Any] | None = list,
-    few: int = FEW,
 ) -> Iterator[Any]:
     """Yield batches of prepared pictures, made by worker processes ahead of time.
+
+    There are one less than cores, up to 16; none for :data:`FEW` batches or fewer, where /dev/shm
+    has no room for their locks, or where processes are not forked (macOS, Windows), since there a
+    script must be guarded by ``if __name__ == "__main__":``.
 
     Parameters
     ----------
@@ -412,11 +416,6 @@ def prefetched(
     collate
         What is made of the n prepared pictures of a batch. ``None`` leaves them as they are, with
         an :class:`ImageError` in place of each that cannot be opened or prepared.
-    few
-        Up to so many pictures, starting workers takes longer than they save. Of more, there are one
-        less than cores, up to 16; none where /dev/shm has no room for their locks, or processes are
-        not forked (macOS, Windows): there a script must be guarded by
-        ``if __name__ == "__main__":``.
 
     Raises
     ------
@@ -431,8 +430,7 @@ def prefetched(
     """
     workers, rows = pictures.prepared_by or (Workers(pictures), range(len(pictures)))
     batches = [[rows[row] for row in batch] for batch in batches]
-    n_workers = min(_workers(sum(map(len, batches)), few), len(batches))
-    for batch in workers.prepared(_Preparing(workers.whole, prepare, collate), batches, n_workers):
+    for batch in workers.prepared(_Preparing(workers.whole, prepare, collate), batches):
         if isinstance(batch, ImageError):
             raise batch
         yield batch
@@ -445,19 +443,20 @@ class Workers:
     ----------
     whole
         All pictures of the run.
+    wanted
+        Returns which of them parts will ask for, in order: workers go on to those of the next.
     """
 
-    def __init__(self, whole: Pictures) -> None:
-        self.whole, self._free = whole, None
-        self._expected: Sequence[int] = ()
+    def __init__(self, whole: Pictures, wanted: Callable[[], list[int]] = list) -> None:
+        self.whole, self.wanted, self._free = whole, wanted, None
 
-    def expect(self, rows: Sequence[int]) -> None:
-        """Say which pictures parts will ask for, in order: workers go on to those of the next."""
-        self._expected = rows
+    @functools.cached_property
+    def _to_come(self) -> list[int]:
+        return self.wanted()
 
     def part(self, rows: Sequence[int]) -> Pictures:
         """Return some of the pictures, which these workers prepare when a model asks for them."""
-        self._expected = self._expected[len(rows) :]
+        self._to_come = self._to_come[bisect.bisect(self._to_come, rows[-1]) :]
         part = self.whole.part(rows)
         part.prepared_by = self, rows
         return part
@@ -466,22 +465,21 @@ class Workers:
         """End the processes."""
         self._free = None
 
-    def prepared(
-        self, work: "_Preparing", batches: list[Sequence[int]], n_workers: int
-    ) -> Iterator[Any]:
-        """Yield what is made of each batch, by so many workers if none are free for this work."""
+    def prepared(self, work: "_Preparing", batches: list[Sequence[int]]) -> Iterator[Any]:
+        """Yield what is made of each batch, by workers that are free or new; of few, by none."""
         # What is not read to its end, or read beside another, does not give its workers back.
         (known, tasks, handed, results), self._free = self._free or (None,) * 4, None
         if known != work:
+            n_workers = _workers(len(batches))
             if not n_workers:
                 yield from map(work.__getitem__, batches)
                 return
             tasks, handed, results = collections.deque(), collections.deque(), None
         guessed, n_wrong = [rows for rows in handed if rows], 0
         if guessed[: len(batches)] != batches[: len(guessed)]:
-            guessed, n_wrong, self._expected = [], len(handed), ()
+            guessed, n_wrong, self._to_come = [], len(handed), []
         tasks.clear()
-        tasks.extend([*batches, *chunks(self._expected, len(batches[0]))][len(guessed) :])
+        tasks.extend([*batches, *chunks(self._to_come, len(batches[0]))][len(guessed) :])
         results = _by_workers(work, tasks, handed, n_workers) if results is None else results
         for _ in range(n_wrong):
             next(results)
@@ -505,13 +503,13 @@ def _by_workers(
         handed.append(tasks.popleft() if tasks else [])
         return handed[-1]
 
+    options = {"num_workers": n_workers, "multiprocessing_context": "fork"}
+    options |= {"sampler": iter(hand, None), "collate_fn": lambda batch: batch}
     with warnings.catch_warnings():
         # Python 3.12 and later warn of any fork beside threads, as in every notebook; the workers
         # use Pillow and NumPy, and PyTorch with a single thread.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
-        options = {"num_workers": n_workers, "multiprocessing_context": "fork"}
-        sampler = iter(hand, None)
-        return iter(DataLoader(work, None, sampler=sampler, collate_fn=_same, **options))
+        return iter(DataLoader(work, batch_size=None, **options))
 
 
 @dataclass(frozen=True)
@@ -547,8 +545,8 @@ class _Preparing:
             return ImageError(f"{problem}: {type(error).__name__}: {error}")
 
 
-def _workers(n_pictures: int, few: int) -> int:
-    if not FORKS or n_pictures <= few or shared_room() <= FOR_LOCKS:
+def _workers(n_batches: int) -> int:
+    if not FORKS or n_batches <= FEW or shared_room() <= FOR_LOCKS:
         return 0
     return min(len(os.sched_getaffinity(0)) - 1, MOST_WORKERS)
 
@@ -565,10 +563,6 @@ def shared_room() -> int:
 def chunks(rows: Sequence[int], size: int = CHUNK) -> list[Sequence[int]]:
     """Return rows a few at a time: as many as are drawn, or handed to a worker, together."""
     return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
-def _same(batch: Any) -> Any:
-    return batch
 
 
 def _as_seen(image: Image.Image) -> Image.Image:
@@ -649,10 +643,6 @@ def _check_item(row: int, item: Any) -> None:
 
 def _is_path(item: Any) -> bool:
     return isinstance(item, str | os.PathLike)
-
-
-def _nothing(picture: np.ndarray) -> None:
-    return None
 
 
 def _file_hash(path: str | os.PathLike) -> str:

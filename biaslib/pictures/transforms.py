@@ -14,7 +14,7 @@ from PIL import Image
 from torch.utils.data import get_worker_info
 
 from biaslib.checkpoints.files import LOCAL
-from biaslib.pictures.images import FEW, Pictures, chunks, prefetched, shared_room
+from biaslib.pictures.images import Pictures, chunks, prefetched, shared_room
 from biaslib.runtime.batches import says_no_memory
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
@@ -44,10 +44,6 @@ class ImageTransform:
     resize: Callable[[np.ndarray], dict[str, np.ndarray]]
     scale: tuple[float, ...] | None = None
     shift: tuple[float, ...] | None = None
-
-    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
-        """Return a picture resized."""
-        return self.resize(picture)
 
     def normalised(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return a batch with its pixels as the network takes them, zero beside a picture."""
@@ -139,7 +135,6 @@ def image_batches(
     transform: ImageTransform,
     planned: Sequence[np.ndarray],
     device: str,
-    few: int = FEW,
 ) -> Iterator[ImageBatch]:
     """Yield what a network takes of each batch of images, each image of a batch once.
 
@@ -154,8 +149,6 @@ def image_batches(
         The numbers of the images of each batch, which may repeat.
     device
         Where the network runs.
-    few
-        Up to so many pictures, no workers start.
 
     Raises
     ------
@@ -164,7 +157,7 @@ def image_batches(
     """
     numbers = [different(batch) for batch in planned]
     few_rows = [rows for batch in numbers for rows in chunks(batch)]
-    resized = prefetched(images, transform, few_rows, _of_pictures, few=few)
+    resized = prefetched(images, transform.resize, few_rows, _of_pictures)
     for rows in numbers:
         parts = list(itertools.islice(resized, len(chunks(rows))))
         inputs = collated(parts, pinned=torch.cuda.is_available())

@@ -117,7 +117,6 @@ class Store:
         ids: Sequence[str],
         compute: Callable[[list[int]], np.ndarray],
         shard_size: int = 256,
-        expect: Callable[[list[int]], None] | None = None,
     ) -> np.ndarray:
         """Return one row an id, and compute those that are not there yet.
 
@@ -135,8 +134,6 @@ class Store:
             while the rows before are written.
         shard_size
             Items a call: a kill may lose two calls'.
-        expect
-            Is told all places that are missing, before the first call.
 
         Returns
         -------
@@ -159,8 +156,6 @@ class Store:
         first = _first_places(digests)
         table, missing = self._read(name, parts, first, len(ids))
         label = f"{key['model']}, {key['output']}: {len(missing):,} to compute"
-        if expect:
-            expect(missing)
         written = None
         with ThreadPoolExecutor(1) as writer:  # which, left by an error, first writes what it has
             for start in progress(range(0, len(missing), shard_size), label):
