@@ -439,6 +439,13 @@ def prefetched(
 class Workers:
     """Processes that prepare pictures for all parts of a run, and are started once.
 
+    Calculated, and measured on no card: an H100 at 400 TFLOP/s takes 0.84 ms for a picture of CLIP
+    ViT-H/14 (334.6 GFLOP), and 15 workers, at 0.88 ms for one of 224 pixels, have a batch of 1,024
+    ready after 0.06 s. Of the 3.4 s of a part, 4,096 pictures, the card waits so long, or 2%; and
+    only at the run's first part where batches are in the order of ``wanted``. A picture of 480 x
+    640 pixels takes a worker 6.5 ms: there the card waits, whatever is done here, for networks of
+    less than 173 GFLOP a picture; the detector has 2,023.
+
     Parameters
     ----------
     whole
@@ -475,6 +482,7 @@ class Workers:
                 yield from map(work.__getitem__, batches)
                 return
             tasks, handed, results = collections.deque(), collections.deque(), None
+        # What was handed out beyond the last part is right if this one begins, or goes on, so.
         guessed, n_wrong = [rows for rows in handed if rows], 0
         if guessed[: len(batches)] != batches[: len(guessed)]:
             guessed, n_wrong, self._to_come = [], len(handed), []
