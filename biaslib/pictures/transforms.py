@@ -15,7 +15,6 @@ from torch.utils.data import get_worker_info
 
 from biaslib.checkpoints.files import LOCAL
 from biaslib.pictures.images import Pictures, chunks, prefetched, shared_room
-from biaslib.runtime.batches import says_no_memory
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
 
@@ -68,26 +67,13 @@ class ImageBatch(NamedTuple):
     """What a network takes of some images: their numbers (n,), and tensors of n rows by name.
 
     ``sizes`` of pictures are an array: what is made of them is decided before the device is asked.
-    What found no memory on the ``device`` follows there in parts. ``transform`` normalises.
+    What the network reads at a time goes to the ``device``, where ``transform`` normalises it.
     """
 
     images: np.ndarray
     inputs: dict[str, Any]
     device: str = "cpu"
     transform: ImageTransform | None = None
-
-    @classmethod
-    def sent(cls, images: np.ndarray, inputs: dict[str, Any], device: str, *last: Any):
-        """Return a batch of which all that finds memory is on its way to a device."""
-        there = dict(inputs)
-        for name, tensor in inputs.items():
-            if torch.is_tensor(tensor):
-                try:
-                    there[name] = tensor.to(device, non_blocking=True)
-                except RuntimeError as error:
-                    if not says_no_memory(error):
-                        raise
-        return cls(images, there, device, *last)
 
     def of(self, images: Sequence[int]) -> dict[str, Any]:
         """Return the rows of some images on the device, normalised."""
@@ -161,7 +147,7 @@ def image_batches(
     for rows in numbers:
         parts = list(itertools.islice(resized, len(chunks(rows))))
         inputs = collated(parts, pinned=torch.cuda.is_available())
-        yield ImageBatch.sent(rows, inputs, device, transform)
+        yield ImageBatch(rows, inputs, device, transform)
 
 
 def collated(parts: Sequence[dict[str, Any]], pinned: bool = False) -> dict[str, Any]:
