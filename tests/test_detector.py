@@ -182,7 +182,7 @@ def test_boxes_as_shares_are_the_official_ones(network):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(detector.Preparation, "prepared", lambda self, pixels: image)
         patch.setattr(detector.Preparation, "size", lambda self, *size: image.shape[-2:])
-        regions = model.regions([np.zeros((144, 192, 3), np.uint8)], words=None)
+        regions = model.regions([np.zeros((144, 192, 3), np.uint8)])
     np.testing.assert_allclose(regions.boxes[0, :5], expected["normalized_boxes"][:5], atol=1e-6)
 
 
@@ -248,11 +248,11 @@ def test_regions_stay_in_half_precision(official, loaded, monkeypatch):
     The detector takes float16 where bfloat16 is asked for, which keeps fewer.
     """
     pictures = coarse(16, 0)
-    whole = loaded.regions(pictures, words=None)
+    whole = loaded.regions(pictures)
     monkeypatch.setattr("biaslib.runtime.batches.precision", lambda *_: torch.bfloat16)
     half = load(official)
     assert half.precision == "float16"
-    assert kept(whole, half.regions(pictures, words=None)) >= 0.95
+    assert kept(whole, half.regions(pictures)) >= 0.95
 
 
 def kept(whole, half, close=1e-3):
@@ -330,17 +330,15 @@ def test_the_overlaps_are_tried_in_turn_and_the_most_regions_win(network):
 
 
 def test_classes_and_persons_have_names(loaded, shown):
-    regions = loaded.regions(shown, words=["Nurse"])
+    regions = loaded.regions(shown)
     assert loaded.revision.startswith("official, sha256 ")
     assert regions.class_names == tuple(CLASSES)
     assert set(regions.attributes[regions.real]) <= set(range(len(ATTRIBUTES)))
     names = np.array([*CLASSES, ""])[regions.classes]
     assert set(names[regions.real]) <= set(CLASSES)
     assert set(names[~regions.real]) == {""}
-    assert np.array_equal(regions.persons, np.isin(names, ["man", "woman", "nurse"]))
-    assert np.array_equal(loaded.regions(shown).persons, np.isin(names, ["man", "woman"]))
+    assert np.array_equal(regions.persons, np.isin(names, ["man", "woman"]))
     assert {"woman", "nurse", "cup"} <= set(names.ravel())
-    assert not loaded.regions(shown, words=None).persons.any()
 
 
 # Files
@@ -350,9 +348,9 @@ def test_published_files_and_ours_are_read_with_names_or_without(tmp_path, weigh
     """Published: pickled weights with counters of batches, YAML; ours: safetensors, JSON."""
     folder = write_official(tmp_path / "bare", weights, labels=False)
     nameless = load(folder)
-    assert nameless.regions(shown[:1], words=None).classes[0, 0] >= 0
-    with pytest.raises(FileNotFoundError):
-        nameless.regions(shown[:1])
+    regions = nameless.regions(shown[:1])
+    assert regions.classes[0, 0] >= 0
+    assert not regions.labelled
     (folder / "pytorch_model.bin").unlink()
     (folder / "config.yaml").unlink()
     used = {key: each for key, each in weights.items() if "num_batches" not in key}

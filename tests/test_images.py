@@ -1,6 +1,5 @@
 """Pictures of every kind, good and bad, as models take them."""
 
-import functools
 import io
 import multiprocessing.synchronize
 import os
@@ -13,9 +12,10 @@ from PIL import EpsImagePlugin, Image
 
 import plantedworld
 from biaslib import runtime
-from biaslib.pictures import transforms
+from biaslib.pictures import images, transforms
 from biaslib.pictures.images import (
     ImageError,
+    Workers,
     check_images,
     open_image,
     pictures,
@@ -162,17 +162,26 @@ def mixed(tmp_path):
     return [array if i % 2 else tmp_path / f"{i}.png" for i, array in enumerate(arrays)], arrays
 
 
-@pytest.mark.parametrize("n_workers", [0, 2])
-def test_order_is_kept_with_workers_and_without(mixed, n_workers):
-    images, arrays = mixed
+@pytest.fixture(params=[0, 2])
+def n_workers(request, monkeypatch):
+    """How many workers there are, whatever the pictures and the machine."""
+    if request.param and not images.FORKS:
+        pytest.skip("no processes are forked here")
+    monkeypatch.setattr(images, "_workers", lambda *_: request.param)
+    return request.param
+
+
+@pytest.mark.usefixtures("n_workers")
+def test_order_is_kept_with_workers_and_without(mixed):
+    shown, arrays = mixed
     rows = np.random.default_rng(2).permutation(70)
-    halves = prefetched(pictures(images), Half(), [rows[:30], rows[30:]], list, n_workers)
+    halves = prefetched(pictures(shown), Half(), [rows[:30], rows[30:]], list)
     found = [half for batch in halves for half in batch]
     assert len(found) == 70
     for half, row in zip(found, rows, strict=True):
         assert np.array_equal(half, arrays[row][::2, ::2])
     batches = [rows[:40], rows[40:], rows[:1]]
-    totals = prefetched(pictures(images), np.sum, batches, sum, n_workers)
+    totals = prefetched(pictures(shown), np.sum, batches, sum)
     assert list(totals) == [sum(arrays[row].sum() for row in batch) for batch in batches]
 
 
@@ -188,13 +197,13 @@ def test_many_pictures_need_no_shared_memory(tmp_path, monkeypatch, photo):
     assert check_images([tmp_path / "photo.png"] * 300).empty
 
 
-@pytest.mark.parametrize("n_workers", [0, 1])
-def test_an_error_in_a_worker_names_the_file_and_earlier_batches_arrive(tmp_path, n_workers):
+@pytest.mark.usefixtures("n_workers")
+def test_an_error_in_a_worker_names_the_file_and_earlier_batches_arrive(tmp_path):
     good, flat = np.zeros((4, 4, 3), np.uint8), np.zeros((2, 4, 3), np.uint8)
     (tmp_path / "cut.jpg").write_bytes(b"\xff\xd8")
     for bad, problem in ((tmp_path / "cut.jpg", "cut.jpg is"), (flat, "image 20 .*too flat")):
-        images = pictures([*[good] * 20, bad, good])
-        batches = prefetched(images, Half(), [range(16), range(16, 22)], np.stack, n_workers)
+        shown = pictures([*[good] * 20, bad, good])
+        batches = prefetched(shown, Half(), [range(16), range(16, 22)], np.stack)
         assert next(batches).shape == (16, 2, 2, 3)
         with pytest.raises(ImageError, match=problem):
             next(batches)
@@ -214,19 +223,16 @@ def normalised(picture):
     return {"pixel_values": pixels.transpose(2, 0, 1).astype(np.float32)}
 
 
+@pytest.mark.usefixtures("n_workers")
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("n_workers", [0, 1])
-def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_workers, shared):
+def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, shared):
     """Workers send tensors through shared memory, or arrays where there is little of it."""
-    images, arrays = mixed
+    shown, arrays = mixed
     monkeypatch.setattr(transforms, "shared_room", lambda: np.inf if shared else 0)
-    monkeypatch.setattr(
-        transforms, "prefetched", functools.partial(prefetched, n_workers=n_workers)
-    )
     transform = transforms.split(normalised, as_planes)
     assert transform.scale == pytest.approx([1 / (255 * std) for std in (0.2, 0.3, 0.4)])
     planned = [np.array([9, 9, 2]), np.array([4, 9, 4]), np.array([6])]
-    batches = list(transforms.image_batches(pictures(images), transform, planned, "cpu"))
+    batches = list(transforms.image_batches(pictures(shown), transform, planned, "cpu"))
     assert [each.images.tolist() for each in batches] == [[9, 2], [4, 9], [6]]
     for batch in batches:
         pixels = batch.of(batch.images)["pixel_values"].numpy()
@@ -241,11 +247,11 @@ def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, n_work
 
 
 def test_a_batch_without_memory_on_its_way_follows_in_parts(mixed, monkeypatch):
-    images, transform = pictures(mixed[0]), transforms.split(normalised, as_planes)
+    shown, transform = pictures(mixed[0]), transforms.split(normalised, as_planes)
     planned = [np.array([9, 2]), np.array([2, 9])]
 
     def batches():
-        return transforms.image_batches(images, transform, planned, "cpu")
+        return transforms.image_batches(shown, transform, planned, "cpu")
 
     expected = [batch.of([9])["pixel_values"] for batch in batches()]
     to = torch.Tensor.to
@@ -270,3 +276,43 @@ def test_what_cannot_be_normalised_after_resizing_is_left_to_the_workers():
 
     assert transforms.split(first_lighter, as_planes).scale is None
     assert transforms.split(normalised, normalised).scale is None
+
+
+@pytest.mark.parametrize("expected", [range(20, 60), range(0, 20), ()])
+def test_workers_of_a_run_are_started_once_and_give_each_part_its_own(
+    mixed, monkeypatch, n_workers, expected
+):
+    """Whatever was expected; what is left unread, or read beside another part, goes to no other."""
+    from torch.utils import data
+
+    started, real = [], data.DataLoader
+    monkeypatch.setattr(
+        data, "DataLoader", lambda *args, **kwargs: started.append(1) or real(*args, **kwargs)
+    )
+    shown, arrays = mixed
+    workers = Workers(pictures(shown), lambda: [*range(20), *expected])
+    half = Half()
+
+    def halves(rows, size=1):
+        batches = [range(len(rows))[start : start + size] for start in range(0, len(rows), size)]
+        return prefetched(workers.part(rows), half, batches, list)
+
+    def require(found, rows):
+        for each, row in zip(found, rows, strict=True):
+            assert np.array_equal(each, arrays[row][::2, ::2])
+
+    for start, size in ((0, 5), (20, 5), (40, 4)):
+        rows = list(range(start, start + 20))
+        for at, found in enumerate(halves(rows, size)):
+            require(found, rows[at * size : (at + 1) * size])
+    assert len(started) == (n_workers > 0)
+    left = halves([3, 4])
+    require(next(left), [3])
+    require(next(halves([5])), [5])
+    require(next(left), [4])
+    left = halves([6, 7])
+    require(next(left), [6])
+    del left
+    require(next(halves([8])), [8])
+    workers.close()
+    require(next(halves([9])), [9])

@@ -74,9 +74,9 @@ def test_what_was_found_is_kept_by_detector_and_content(finder, files, regions, 
         with_persons = staticmethod(finder.with_persons)
 
         @staticmethod
-        def regions(images, words):
+        def regions(images):
             looked.extend(images.ids)
-            return finder.regions(images, words)
+            return finder.regions(images)
 
     first = region_model.found_regions(files[:2], Counted, store)[[0, 1]]
     moved = tmp_path / "moved.png"

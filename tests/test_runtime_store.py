@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -146,6 +147,52 @@ def test_rows_finished_before_an_error_are_kept(store):
     assert model.asked == [[4, 5, 6, 7], [8, 9]]
 
 
+class Behind(Model):
+    """A model that computes its next rows only while the store writes those before."""
+
+    def __init__(self, monkeypatch):
+        super().__init__()
+        self.begun, self.write = threading.Event(), Store._write
+        monkeypatch.setattr(Store, "_write", lambda *each: self.meanwhile() or self.write(*each))
+
+    def meanwhile(self):
+        assert self.begun.wait(20)
+
+    def __call__(self, which):
+        if self.asked:
+            self.begun.set()
+        return super().__call__(which)
+
+
+def test_rows_are_written_while_the_next_are_computed(store, monkeypatch):
+    np.testing.assert_array_equal(store.rows(KEY, IDS, Behind(monkeypatch), 4), TABLE)
+    np.testing.assert_array_equal(store.rows(KEY, IDS, nothing), TABLE)
+
+
+def test_an_interrupt_loses_nothing_that_was_computed(store, monkeypatch):
+    class Interrupted(Behind):
+        def __call__(self, which):
+            rows = super().__call__(which)
+            if 8 in which:
+                raise KeyboardInterrupt
+            return rows
+
+    with pytest.raises(KeyboardInterrupt):
+        store.rows(KEY, IDS, Interrupted(monkeypatch), 4)
+    assert store.missing(KEY, IDS) == [8, 9]
+
+
+def test_what_cannot_be_written_ends_the_run_a_step_later(store, monkeypatch):
+    def full_disk(*_):
+        raise OSError("disk is full")
+
+    monkeypatch.setattr(Store, "_write", full_disk)
+    model = Model()
+    with pytest.raises(OSError, match="full"):
+        store.rows(KEY, IDS, model, 2)
+    assert model.asked == [[0, 1], [2, 3]]
+
+
 def test_the_folder_is_named_by_the_user_or_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("BIASLIB_STORE", raising=False)
@@ -190,7 +237,7 @@ def test_processes_that_write_the_same_rows_at_once_do_no_harm(tmp_path, damaged
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the process that is killed")
-def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
+def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_two_steps():
     """A short form of ``python -m tools.benchmarks kills``."""
     command = [sys.executable, "-m", "tools.benchmarks.kills", "8", "writing"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -198,8 +245,8 @@ def test_kills_at_random_moments_lose_nothing_and_repeat_at_most_a_step():
     assert found["kills"] == 8
     assert found["finished_rows_lost"] == 0
     # None where every kill came between two steps.
-    assert found["rows_computed_twice"] <= 8 * found["rows_a_step"]
-    assert found["most_rows_twice_after_a_kill"] <= found["rows_a_step"]
+    assert found["rows_computed_twice"] <= 8 * 2 * found["rows_a_step"]
+    assert found["most_rows_twice_after_a_kill"] <= 2 * found["rows_a_step"]
     same, of = found["same_rows_at_the_end"].split(" of ")
     assert same == of
 

@@ -143,6 +143,6 @@ def test_the_detector_waits_only_for_how_many_boxes_there_are(card, monkeypatch)
     model = Detector(network, "detector", "random", "cpu")
     put(model, card)
     with card, Copies() as copies:
-        found = model.regions(small_models.pictures(4), words=None)
+        found = model.regions(small_models.pictures(4))
     assert found.real.all()
     require_no_wait(copies.seen)

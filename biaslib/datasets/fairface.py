@@ -6,6 +6,7 @@ files ``0.25/train-*.parquet`` and so on, whose labels are numbers of classes.
 The labels say what annotators saw in a photograph, not who a person is.
 """
 
+import functools
 import hashlib
 import io
 import itertools
@@ -20,7 +21,7 @@ import pandas
 from biaslib.datasets._parquet import parquet
 from biaslib.datasets.problems import DataError, problems, require_sound, require_table
 from biaslib.metrics.inputs import texts
-from biaslib.pictures.images import ImageError, Pictures, decoded, pictures
+from biaslib.pictures.images import CHUNK, ImageError, Pictures, decoded, pictures
 from biaslib.runtime import unknown_name
 
 __all__ = [
@@ -129,13 +130,16 @@ class FairFaceImages(Pictures):
         return len(self.manifest)
 
     def __getitem__(self, row: int) -> np.ndarray:
-        return self.part([row])[0]
+        return self._read[row] if len(self) <= CHUNK else self.part([row])[0]
 
     def part(self, rows: Sequence[int]) -> Pictures:
-        """Return some images; their bytes are read at once."""
-        manifest = self.manifest.iloc[list(rows)]
-        images = [None] * len(manifest)
-        for path, part in manifest.reset_index(drop=True).groupby("path"):
+        """Return some images; the bytes of a few are read at once, when the first is asked for."""
+        return FairFaceImages(self.manifest.iloc[list(rows)])
+
+    @functools.cached_property
+    def _read(self) -> Pictures:
+        images = [None] * len(self)
+        for path, part in self.manifest.reset_index(drop=True).groupby("path"):
             data = _bytes_of(path, part["row"].to_numpy())
             for place, name, content in zip(part.index, part["file"], data, strict=True):
                 images[place] = decoded(io.BytesIO(content), f"{path}, {name}", word=name)

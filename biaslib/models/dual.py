@@ -126,8 +126,6 @@ def vectors_of_images(model: Any, images: Any, encode: Callable, batch_size: int
     ``encode`` takes tensors by name, as the transform makes them.
     """
     shown = pictures(images)
-    if not len(shown):
-        raise ValueError("there are no images: the list is empty")
 
     def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
         return image_batches(shown, model.transform, planned, model.device)

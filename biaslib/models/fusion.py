@@ -155,7 +155,7 @@ class FusionModel(ABC):
     def load(
         self, prepared: Any, planned: Sequence[np.ndarray], mask: Mask | None
     ) -> Iterator[ImageBatch]:
-        """Yield what the network takes of the images of each batch, on its device.
+        """Yield what the network takes of the images of each batch.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class FusionModel(ABC):
             images = different(batch)
             part = None if prepared is None else prepared[images]
             visual = self.visual(part, np.arange(len(images)), mask)
-            yield ImageBatch.sent(images, visual, self.device)
+            yield ImageBatch(images, visual, self.device)
 
     def encode(self, visual: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return what is made of images before a text is read: once for all texts of an image."""

@@ -1,11 +1,12 @@
 """Outputs of models, cached in the store: what was computed once is not computed again."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from biaslib.pictures.images import Pictures, reader_id
+from biaslib.pictures.images import Pictures, Workers, reader_id
 from biaslib.runtime import Store, note_outputs
 
 __all__ = ["cached_outputs", "store_key"]
@@ -92,7 +93,8 @@ def cached_outputs(
     store
         ``None`` takes the usual one.
     shard_size
-        Items that a kill may lose; on a CUDA device 4,096 or more, if they are pictures.
+        Items that ``ask`` is given at a time, and of which a kill may lose those of two calls; on a
+        CUDA device 4,096 or more, if they are pictures.
     **options
         Whatever else the rows depend on, as JSON can write it.
 
@@ -115,11 +117,11 @@ def cached_outputs(
     key = store_key(model, output, **made, **options)
     note_outputs(model.name, key.get("precision", "float32"))
     if images is None:
-        ids = list(texts)
-        return store.rows(key, ids, lambda which: ask(which, None), shard_size)
-    ids = list(images.ids)
+        return store.rows(key, list(texts), lambda which: ask(which, None), shard_size)
+    ids = images.ids
     if texts is not None:
         ids = [f"{text}\x1f{image}" for text, image in zip(texts, ids, strict=True)]
     if not images.has_regions and str(getattr(model, "device", "")).startswith("cuda"):
         shard_size = max(shard_size, ON_CUDA)
-    return store.rows(key, ids, lambda which: ask(which, images.part(which)), shard_size)
+    with contextlib.closing(Workers(images, lambda: store.missing(key, ids))) as workers:
+        return store.rows(key, ids, lambda which: ask(which, workers.part(which)), shard_size)

@@ -47,9 +47,7 @@ __all__ = [
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 SETTINGS = ("config.yaml", "config.json")
 LABELS = ("objects_vocab.txt", "attributes_vocab.txt")
-
-LABELS_FROM = "airsplay/py-bottom-up-attention, in demo/data/genome/1600-400-20"
-"""The repository that holds the label files; the registry has their addresses."""
+"""Files of airsplay/py-bottom-up-attention, in demo/data/genome/1600-400-20."""
 
 PERSON_WORDS = ("people", "person", "woman", "women", "man", "men")
 """Classes that are a person's, in the released code of Ross, Katz and Barbu (2021)."""
@@ -58,9 +56,6 @@ ANCHORS = "proposal_generator.anchor_generator.cell_anchors.0"
 
 THINNEST = 16
 """Pixels that a resized picture's shorter side must have, or the network's map has no cell."""
-
-FEW = 16
-"""Pictures up to which no workers start."""
 
 
 class Detector:
@@ -103,7 +98,7 @@ class Detector:
         if self.precision == "float16":  # tensor cores take convolutions in this order
             self.network.to(memory_format=torch.channels_last)
         self.preparation = Preparation(self.config)
-        self._class_names = class_names
+        self.class_names = class_names
 
     @property
     def precision(self) -> str:
@@ -111,18 +106,7 @@ class Detector:
         name = precision_name(self.device)
         return "float16" if name == "bfloat16" else name
 
-    @property
-    def class_names(self) -> list[str]:
-        """The name of every class; an error says where to get them if they are missing."""
-        if self._class_names is None:
-            raise FileNotFoundError(
-                f"{self.name} has no {LABELS[0]}, which names what the numbers mean: copy it from "
-                f"the repository {LABELS_FROM}, to the checkpoint's folder. Without it, ask for "
-                "numbers alone: words=None"
-            )
-        return self._class_names
-
-    def regions(self, images: Any, words: Sequence[str] | None = ()) -> RegionFeatures:
+    def regions(self, images: Any) -> RegionFeatures:
         """Return the regions of pictures, as the region models take them.
 
         Every row has as many places as the configuration allows regions (36), the surest first;
@@ -134,19 +118,15 @@ class Detector:
         ----------
         images
             n images, in any form of the package's.
-        words
-            Classes whose regions show a person, beside :data:`PERSON_WORDS`: see
-            :meth:`with_persons`. ``None`` does not look for persons and needs no class names.
 
         Returns
         -------
         RegionFeatures
-            With ``classes``, ``attributes`` and ``scores``.
+            With ``classes``, ``attributes`` and ``scores``; with the names of classes, and which
+            regions show a person, if the label files are there (:meth:`with_persons`).
 
         Raises
         ------
-        FileNotFoundError
-            If persons are looked for and the names of the classes are missing.
         ImageError
             If an image cannot be used; the message names it.
         MemoryError
@@ -161,13 +141,10 @@ class Detector:
             region.
         """
         shown = pictures(images)
-        if not len(shown):
-            raise ValueError("there are no images: the list is empty")
-        names = None if words is None else self.class_names
         sizes = np.zeros((len(shown), 2), dtype=np.int64)
 
         def load(planned: list[np.ndarray]) -> Iterator[ImageBatch]:
-            return image_batches(shown, ImageTransform(self.preparation), planned, self.device, FEW)
+            return image_batches(shown, ImageTransform(self.preparation), planned, self.device)
 
         def run(rows: np.ndarray, loaded: ImageBatch) -> torch.Tensor:
             pixels = loaded.of(rows)[PIXELS]
@@ -183,26 +160,25 @@ class Detector:
                 "real. Leave the images out, or use another picture",
                 stacklevel=2,
             )
-        return regions if names is None else self.with_persons(regions, words)
+        return self.with_persons(regions)
 
-    def with_persons(self, regions: RegionFeatures, words: Sequence[str] = ()) -> RegionFeatures:
+    def with_persons(self, regions: RegionFeatures) -> RegionFeatures:
         """Return regions with which of them show a person, and with the names of their classes.
 
-        A region does if its class is one of :data:`PERSON_WORDS` or of the given words, such as the
-        contextual words of a test (Ross, Katz and Barbu 2021, Experiment 3, as released). Others
-        that name a person, such as ``boy``, ``lady`` or ``player``, count only if they are given.
+        A region does if its class is one of :data:`PERSON_WORDS`. Others that name a person, such
+        as ``boy``, ``lady`` or ``player``, and a test's contextual words (Ross, Katz and Barbu
+        2021, Experiment 3, as released), are hidden if a mask names them
+        (:class:`biaslib.models.fusion.Mask`).
 
         Parameters
         ----------
         regions
             As :meth:`regions` returns them; without the names of the classes they stay as they are.
-        words
-            Further classes.
         """
-        if self._class_names is None:
+        if self.class_names is None:
             return regions
-        named = replace(regions, class_names=tuple(self._class_names))
-        return replace(named, persons=named.named((*PERSON_WORDS, *words)))
+        named = replace(regions, class_names=tuple(self.class_names))
+        return replace(named, persons=named.named(PERSON_WORDS))
 
     @torch.inference_mode()
     def _found(self, pixels: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Pictures on their way into a network: resized by workers, normalised on the device."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,7 @@ from PIL import Image
 from torch.utils.data import get_worker_info
 
 from biaslib.checkpoints.files import LOCAL
-from biaslib.pictures.images import FEW, Pictures, prefetched, shared_room
-from biaslib.runtime.batches import says_no_memory
+from biaslib.pictures.images import Pictures, chunks, prefetched, shared_room
 
 __all__ = ["ImageBatch", "ImageTransform", "image_batches", "read_image_processor", "split"]
 
@@ -44,10 +44,6 @@ class ImageTransform:
     scale: tuple[float, ...] | None = None
     shift: tuple[float, ...] | None = None
 
-    def __call__(self, picture: np.ndarray) -> dict[str, np.ndarray]:
-        """Return a picture resized."""
-        return self.resize(picture)
-
     def normalised(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return a batch with its pixels as the network takes them, zero beside a picture."""
         if self.scale is None:
@@ -71,26 +67,13 @@ class ImageBatch(NamedTuple):
     """What a network takes of some images: their numbers (n,), and tensors of n rows by name.
 
     ``sizes`` of pictures are an array: what is made of them is decided before the device is asked.
-    What found no memory on the ``device`` follows there in parts. ``transform`` normalises.
+    What the network reads at a time goes to the ``device``, where ``transform`` normalises it.
     """
 
     images: np.ndarray
     inputs: dict[str, Any]
     device: str = "cpu"
     transform: ImageTransform | None = None
-
-    @classmethod
-    def sent(cls, images: np.ndarray, inputs: dict[str, Any], device: str, *last: Any):
-        """Return a batch of which all that finds memory is on its way to a device."""
-        there = dict(inputs)
-        for name, tensor in inputs.items():
-            if torch.is_tensor(tensor):
-                try:
-                    there[name] = tensor.to(device, non_blocking=True)
-                except RuntimeError as error:
-                    if not says_no_memory(error):
-                        raise
-        return cls(images, there, device, *last)
 
     def of(self, images: Sequence[int]) -> dict[str, Any]:
         """Return the rows of some images on the device, normalised."""
@@ -138,11 +121,11 @@ def image_batches(
     transform: ImageTransform,
     planned: Sequence[np.ndarray],
     device: str,
-    few: int = FEW,
 ) -> Iterator[ImageBatch]:
     """Yield what a network takes of each batch of images, each image of a batch once.
 
-    Workers resize and collate; the next batch is copied to the device before one is handed out.
+    Workers resize, a few pictures at a time, so that all of them are at work on the batch that the
+    network will read first.
 
     Parameters
     ----------
@@ -152,8 +135,6 @@ def image_batches(
         The numbers of the images of each batch, which may repeat.
     device
         Where the network runs.
-    few
-        Up to so many pictures, no workers start.
 
     Raises
     ------
@@ -161,50 +142,60 @@ def image_batches(
         If a picture cannot be opened or resized; the message names it.
     """
     numbers = [different(batch) for batch in planned]
-    ready = None
-    batches = prefetched(images, transform, numbers, collated, few=few)
-    for rows, batch in zip(numbers, batches, strict=True):
-        inputs = {
-            name: values if name == SIZES else torch.as_tensor(values)
-            for name, values in batch.items()
-        }
-        following = ImageBatch.sent(rows, inputs, device, transform)
-        if ready is not None:
-            yield ready
-        ready = following
-    if ready is not None:
-        yield ready
+    few_rows = [rows for batch in numbers for rows in chunks(batch)]
+    resized = prefetched(images, transform.resize, few_rows, _of_pictures)
+    for rows in numbers:
+        parts = list(itertools.islice(resized, len(chunks(rows))))
+        inputs = collated(parts, pinned=torch.cuda.is_available())
+        yield ImageBatch(rows, inputs, device, transform)
 
 
-def collated(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-    """Return n resized pictures as one tensor or array a name.
+def collated(parts: Sequence[dict[str, Any]], pinned: bool = False) -> dict[str, Any]:
+    """Return batches of pictures as one: a tensor a name, and where they differ their ``sizes``.
 
     Smaller pictures lie at the upper left with zeros around; ``sizes`` (n, 2) are then the height
-    and the width of each. Tensors leave a worker through shared memory, of which containers may
-    have little; arrays through a pipe.
+    and the width of each. From pinned memory a card reads while this process goes on.
 
     Examples
     --------
-    >>> wide, tall = (np.ones(shape, np.uint8) for shape in ((3, 1, 2), (3, 2, 1)))
+    >>> wide, tall = (np.ones(shape, np.uint8) for shape in ((1, 3, 1, 2), (1, 3, 2, 1)))
     >>> batch = collated([{"pixel_values": wide}, {"pixel_values": tall}])
     >>> batch["pixel_values"][:, 0].tolist(), batch["sizes"].tolist()
     ([[[1, 1], [0, 0]], [[1, 0], [1, 0]]], [[1, 2], [2, 1]])
     """
-    batch = {name: [picture[name] for picture in resized] for name in resized[0]}
-    shapes = np.array([pixels.shape for pixels in batch[PIXELS]])
-    if (shapes != shapes[0]).any():
-        padded = np.zeros((len(shapes), *shapes.max(axis=0)), batch[PIXELS][0].dtype)
-        for row, pixels in zip(padded, batch[PIXELS], strict=True):
-            row[:, : pixels.shape[1], : pixels.shape[2]] = pixels
-        batch |= {PIXELS: padded, SIZES: shapes[:, 1:]}
-    arrays = {name: np.ascontiguousarray(np.stack(values)) for name, values in batch.items()}
-    needed = IN_FLIGHT * sum(values.nbytes for values in arrays.values())
-    if get_worker_info() and shared_room() <= needed:
-        return arrays
-    return {
-        name: values if name == SIZES else torch.from_numpy(values)
-        for name, values in arrays.items()
+    batch = {
+        name: _joined([torch.as_tensor(part[name]) for part in parts], pinned)
+        for name in parts[0]
+        if name != SIZES
     }
+    sizes = [part.get(SIZES, [part[PIXELS].shape[-2:]] * len(part[PIXELS])) for part in parts]
+    sizes = np.concatenate(sizes)
+    return batch | {SIZES: sizes} if (sizes != sizes[0]).any() else batch
+
+
+def _joined(tensors: list[torch.Tensor], pinned: bool) -> torch.Tensor:
+    """Return tensors (n, ..., height, width) as one, zero beside the smaller ones."""
+    counts = [len(tensor) for tensor in tensors]
+    sides = [tensor.shape[1:][-2:] for tensor in tensors]
+    shape = (sum(counts), *tensors[0].shape[1:-2], *np.max(sides, axis=0))
+    joined = torch.zeros(shape, dtype=tensors[0].dtype, pin_memory=pinned)
+    for rows, tensor, side in zip(joined.split(counts), tensors, sides, strict=True):
+        rows[(..., *map(slice, side))] = tensor
+    return joined
+
+
+def _of_pictures(resized: list[dict[str, np.ndarray]]) -> dict[str, Any]:
+    """Return n resized pictures as a batch.
+
+    Tensors leave a worker through shared memory, of which containers may have little; arrays
+    through a pipe.
+    """
+    # Copied, since PyTorch takes no array that may not be written.
+    batch = collated([{name: np.array([each]) for name, each in one.items()} for one in resized])
+    needed = IN_FLIGHT * sum(values.nbytes for values in batch.values())
+    if get_worker_info() and shared_room() <= needed:
+        return {name: np.asarray(values) for name, values in batch.items()}
+    return batch
 
 
 def split(whole: Callable, resize: Callable) -> ImageTransform:

@@ -1,8 +1,8 @@
 """The store of what models compute: what was computed once is never computed again.
 
-It is one SQLite file. Rows are added in transactions, so that a process that is killed loses the
-rows that it was computing and no others, and any number of processes may use it at once. Every row
-carries a checksum of itself, its item and its key.
+It is one SQLite file. Rows are added in transactions, a step behind those that are computed, so
+that a process that is killed loses two steps at most, and any number of processes may use it at
+once. Every row carries a checksum of itself, its item and its key.
 """
 
 import atexit
@@ -17,6 +17,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -71,9 +72,10 @@ Answer = TypeVar("Answer")
 class Store:
     """Rows of numbers on disk, one for each item that a model has encoded, shared by all studies.
 
-    A run that is killed at any moment loses the rows that it was computing and no others. Two
-    processes may use a store at once; if they lack the same rows, both compute them. Damaged rows
-    are computed again, and a damaged file is renamed and begun anew, each with a warning.
+    A run that is killed at any moment loses the rows that it was computing, and those that were
+    being written meanwhile; one that an error or an interrupt ends, the former alone. Two processes
+    may use a store at once; if they lack the same rows, both compute them. Damaged rows are
+    computed again, and a damaged file is renamed and begun anew, each with a warning.
 
     Where the environment variable ``BIASLIB_ARCHIVE`` names a file, on a mounted drive for example,
     what is computed is added to that archive every few minutes, and when the process ends by itself
@@ -128,9 +130,10 @@ class Store:
             :attr:`biaslib.pictures.images.Pictures.ids` does, and texts by themselves.
         compute
             Takes the places in ``ids`` of m items, and returns their rows, (m, ...). It is called
-            for at most ``shard_size`` missing items at a time, each once, in the order of ``ids``.
+            for at most ``shard_size`` missing items at a time, each once, in the order of ``ids``,
+            while the rows before are written.
         shard_size
-            Items a call: what a kill may lose.
+            Items a call: a kill may lose two calls'.
 
         Returns
         -------
@@ -153,16 +156,22 @@ class Store:
         first = _first_places(digests)
         table, missing = self._read(name, parts, first, len(ids))
         label = f"{key['model']}, {key['output']}: {len(missing):,} to compute"
-        for start in progress(range(0, len(missing), shard_size), label):
-            which = missing[start : start + shard_size]
-            rows = np.ascontiguousarray(compute(which))
-            if len(rows) != len(which):
-                raise ValueError(
-                    f"{len(which)} rows were to be computed, and {len(rows)} came back"
-                )
-            table = _filled(table, len(ids), which, rows, parts)
-            self._write(name, parts, [digests[at] for at in which], rows)
-            self._archive_if_due()
+        written = None
+        with ThreadPoolExecutor(1) as writer:  # which, left by an error, first writes what it has
+            for start in progress(range(0, len(missing), shard_size), label):
+                which = missing[start : start + shard_size]
+                rows = np.ascontiguousarray(compute(which))
+                if len(rows) != len(which):
+                    raise ValueError(
+                        f"{len(which)} rows were to be computed, and {len(rows)} came back"
+                    )
+                table = _filled(table, len(ids), which, rows, parts)
+                items = [digests[at] for at in which]
+                before, written = written, writer.submit(self._write, name, parts, items, rows)
+                if before:
+                    before.result()
+            if written:
+                written.result()
         for at, digest in enumerate(digests):
             if at != first[digest]:
                 table[at] = table[first[digest]]
@@ -335,6 +344,7 @@ class Store:
             tables.executemany(INSERT, added)
 
         self.transaction(insert)
+        self._archive_if_due()
 
     def _add(self, path: Path) -> int:
         """Add the rows of another file; return how many there were to add."""

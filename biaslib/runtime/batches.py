@@ -1,5 +1,6 @@
 """Forward passes in batches of like length, which survive a lack of memory."""
 
+import itertools
 import operator
 import os
 import warnings
@@ -130,13 +131,9 @@ class _Batches:
 
     def __iter__(self) -> Iterator[tuple[int, np.ndarray]]:
         # The results of a batch leave the device while the next one runs.
-        leaving = None
-        for rows, result in self._in_turn():
-            following = rows, _leaving(result)
-            if leaving is not None:
-                yield from _arrived(*leaving)
-            leaving = following
-        yield from _arrived(*leaving)
+        begun = ((rows, _leaving(result)) for rows, result in self._in_turn())
+        for leaving, _ in itertools.pairwise(itertools.chain(begun, [None])):
+            yield from _arrived(*leaving)
 
     def _in_turn(self) -> Iterator[tuple[np.ndarray, np.ndarray | torch.Tensor]]:
         """Yield the rows of each batch, or part of one, and their results where they are."""
@@ -371,12 +368,12 @@ def _of_float32(device: str) -> list[Any]:
     return [setting for setting in settings if hasattr(setting, "fp32_precision")]
 
 
-def precision_name(device: str, wanted: str | None = None) -> str:
+def precision_name(device: str) -> str:
     """Return the :func:`precision` in which a model runs, or what shortens its float32.
 
     Parameters
     ----------
-    device, wanted
+    device
         As of :func:`precision`.
 
     Returns
@@ -384,7 +381,7 @@ def precision_name(device: str, wanted: str | None = None) -> str:
     str
         Such as ``float32`` or ``float16``; ``tf32`` or ``bf16`` where float32 is shortened.
     """
-    numbers = precision(device, wanted)
+    numbers = precision(device)
     if numbers != torch.float32:
         return str(numbers).removeprefix("torch.")
     settings = {setting.fp32_precision for setting in _of_float32(device)} - {"ieee", "none"}

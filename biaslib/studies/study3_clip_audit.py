@@ -523,16 +523,15 @@ def load_model(given: Inputs) -> Any:
 def embed_images(model: Any, images: Pictures, store: runtime.Store | None = None) -> np.ndarray:
     """Return one unit vector a portrait, (n, d), computed once for all runs.
 
-    A run that is killed repeats one step at most: 512 portraits, and 4,096 on CUDA devices.
+    A run that is killed repeats two steps at most, of 512 portraits, or 4,096 on CUDA devices.
     """
-    on_cuda = str(getattr(model, "device", "")).startswith("cuda")
     return stored.cached_outputs(
         model,
         "image embeddings",
         lambda rows, portraits: model.encode_image(portraits),
         images=images,
         store=store,
-        shard_size=4096 if on_cuda else 512,
+        shard_size=512,
     )
 
 

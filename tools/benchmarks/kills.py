@@ -118,7 +118,7 @@ def stored(folder: Path) -> dict[bytes, list]:
 def examine(lives: list[list[list[int]]], before: dict, after: dict, found: Findings) -> None:
     """Note what the last life did again, and what it or an earlier life had finished and is lost.
 
-    A life finishes a step before it begins the next: all rows but those of the last must be there.
+    A step is written while the next is computed: all rows but those of the last two must be there.
     """
     earlier = collections.Counter(row for life in lives[:-1] for rows in life for row in rows)
     again = sum(row in earlier for rows in lives[-1] for row in rows)
@@ -126,7 +126,7 @@ def examine(lives: list[list[list[int]]], before: dict, after: dict, found: Find
     found.most_twice_a_kill = max(found.most_twice_a_kill, again)
     found.rows_computed += sum(map(len, lives[-1]))
     found.finished_and_lost += sum(after.get(item) != row for item, row in before.items())
-    finished = {row for life in lives for rows in life[:-1] for row in rows}
+    finished = {row for life in lives for rows in life[:-2] for row in rows}
     found.finished_and_lost += max(len(finished) - len(after), 0)
 
 

@@ -66,7 +66,7 @@ def scored(model: Any, images: Any) -> np.ndarray:
 
 def detected(model: Any, images: Any) -> np.ndarray:
     """Return features of each picture's regions."""
-    return model.regions(images, words=None).features
+    return model.regions(images).features
 
 
 TASKS = {
