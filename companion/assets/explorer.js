@@ -39,11 +39,17 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
   const at = (value, ends, start, stop) =>
     start + (stop - start) * Math.min(Math.max((value - ends[0]) / (ends[1] - ends[0]), 0), 1);
 
-  // A place on an axis of kinds has a name there, or says nothing.
-  function valueOn(shown, axis, value) {
-    const kinds = shown.ticks[axis].some(([, text]) => isNaN(text.replace("−", "-").replace("%", "")));
-    if (kinds) return (shown.ticks[axis].find(([place]) => place === value) || ["", ""])[1];
-    return `${shown.labels[axis]} ${String(value).replace("-", "−")}`.trim();
+  // "CLIP, vlbs: stereotype picked, % 45.72": the kind that the mark stands at, its name, its numbers. A
+  // name that has its number already stands alone.
+  function told(shown, name, values) {
+    if (/[=:] ?[−-]?\d/.test(name)) return name;
+    const ofKinds = (axis) => shown.ticks[axis].some(([, text]) => isNaN(text.replace("−", "-").replace("%", "")));
+    const kinds = [], numbers = [];
+    values.forEach((value, axis) => {
+      if (ofKinds(axis)) kinds.push(...shown.ticks[axis].filter(([at]) => at === value).map(([, text]) => text));
+      else if (shown.labels[axis]) numbers.push(`${shown.labels[axis]} ${String(+value.toPrecision(4)).replace("-", "−")}`);
+    });
+    return [[...kinds, name].join(", "), numbers.join(", ")].filter(Boolean).join(": ");
   }
 
   function axesOf(shown) {
@@ -52,7 +58,7 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
       left, right, top, base,
       x: (value) => at(value, shown.x, left, right),
       y: (value) => at(value, shown.y, base, top),
-      told: (...values) => values.map((value, i) => valueOn(shown, i, value)).filter(Boolean).join(", "),
+      told: (name, ...values) => told(shown, name, values),
     };
   }
 
@@ -117,7 +123,7 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
         const name = (mark.names || [])[i] || text || mark.label;
         if (name) {
           dot.append(made("title", {}, name));
-          dot.named = { x, y, text: `${name}: ${axes.told(value, mark.y[i])}` };
+          dot.named = { x, y, text: axes.told(name, value, mark.y[i]) };
         }
         yield dot;
         if (text) yield words(x + (end ? -8 : 8), y + 4, text, end ? "end" : "start", "word");
