@@ -22,7 +22,7 @@ export PYTHONHASHSEED := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal teach lint serve lab copies colab clean benchmarks constraints environments wheel repository addresses links check social release attack levels mutants
+.PHONY: help install book test rehearsal teach lint serve lab copies colab clean benchmarks gpu-bundle constraints environments wheel repository addresses links check social release attack levels mutants
 
 help:
 	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
@@ -36,6 +36,7 @@ help:
 	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
 	@echo "make colab       one zip with which the chapters run on Colab, without a web address"
 	@echo "make benchmarks  load every family at its full size; kill extractions"
+	@echo "make gpu-bundle  one archive that measures a card in eight minutes, without installing"
 	@echo "make levels      simulate how often tests reject and intervals hold what is true"
 	@echo "make attack      kill, damage, mislead and lie to it, and count what came of it"
 	@echo "make mutants     the share of wrong expressions that a test catches, by layer"
@@ -119,6 +120,9 @@ benchmarks: $(INSTALLED)
 	@echo "== Some twenty minutes on two idle cores; 9 GB of memory and 4 GB of disk"
 	$(BIN)/python -m tools.benchmarks.kills
 	$(BIN)/python -m tools.benchmarks.full_size
+
+gpu-bundle: $(INSTALLED)
+	$(BIN)/python tools/gpu_bundle.py
 
 levels: $(INSTALLED)
 	@echo "== Level, power and coverage of each test and interval: some ten minutes on one core"

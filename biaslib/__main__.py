@@ -10,6 +10,14 @@ from biaslib.errors import brought_by, shown
 NOT_INSTALLED = 2
 """The exit status where a package is missing, as where an argument is."""
 
+BROUGHT_BY = {
+    "ross2021": "models",
+    "srinivasan2021": "models",
+    "hamidieh2023": "models,clip,captions",
+    "zhou2022": "models",
+}
+"""The extras of each paper's study."""
+
 INTERRUPTED = 130
 """The exit status that shells expect of a command that was interrupted."""
 
@@ -44,12 +52,18 @@ def parser() -> argparse.ArgumentParser:
         "reproduce", help="run a paper's study on released weights and data, and record it"
     )
     study.add_argument(
-        "paper", choices=["hamidieh2023"], help="the one study without steps by hand"
+        "paper", choices=[*BROUGHT_BY], help="whose study: as the bibliography calls it"
     )
     study.add_argument(
         "--out", default=".", help="folder in which the folder of the record is made"
     )
-    study.add_argument("--precision", help="float32, bfloat16, float16 or auto")
+    study.add_argument(
+        "--size",
+        choices=("full", "taste"),
+        default="full",
+        help="the paper's study, or some minutes of it on a small model",
+    )
+    study.add_argument("--precision", default="auto", help="float32, bfloat16, float16 or auto")
     study.add_argument("--dry-run", action="store_true", help="say what it would take, and stop")
     return whole
 
@@ -75,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         of_audit = options.command == "audit"
-        with brought_by("audit" if of_audit else "models,clip,captions"):
+        with brought_by("audit" if of_audit else BROUGHT_BY[options.paper]):
             return run(options) if of_audit else reproduce(options)
     except ModuleNotFoundError as error:
         print(_message(error), file=sys.stderr)
@@ -135,20 +149,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    """Say what study 3 takes; fetch its data and weights, run it, and write its record."""
-    from biaslib import runtime
+    """Say what a study takes; fetch its data and weights, run it, and write its record."""
+    from biaslib import reproduction, runtime
     from biaslib.audit import require_writable
-    from biaslib.reproduction import findings, of_study3
 
-    print(runtime.prepare("paper", options.precision, "study3_clip_audit"), flush=True)
+    module = reproduction.STUDIES[options.paper]
+    print(runtime.prepare("paper", options.precision, module, size=options.size), flush=True)
     if options.dry_run:
         return 0
     require_writable(Path(options.out) / "record")
-    folder, found = of_study3(options.out)
-    print(found["verdict"].value_counts().to_string())
-    for finding in findings(found):
-        print(f"{finding}; of numbers there that are met otherwise nothing can be said")
-    print(f"Recorded in {folder}: send its two files, unchanged, as book/colab.md says")
+    folder, found, missing = reproduction.reproduce(options.paper, options.out, options.size)
+    for row in missing.itertuples(index=False):
+        print(shown(f"Without {row[0]}: {row[1]} ({row[2]})"))
+    if options.size == "taste":
+        print(f"This was {runtime.TASTE}: no printed number is judged by it")
+    else:
+        print(found["verdict"].value_counts().to_string())
+        for finding in reproduction.findings(found):
+            print(f"{finding}; of numbers there that are met otherwise nothing can be said")
+    print(f"Recorded in {folder}")
     return 0
 
 

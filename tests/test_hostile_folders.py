@@ -144,12 +144,6 @@ def ending(*ids):
     return tokenizer(post_processor=whole | {"special_tokens": {"end": end}})
 
 
-def all_zero(folder):
-    state = load_file(folder / "model.safetensors")
-    state = {name: torch.zeros_like(each) for name, each in state.items()}
-    save_file(state, folder / "model.safetensors", {"format": "pt"})
-
-
 def rows_added(folder):
     """Have a row for two tokens more than the configuration says."""
     weights(lambda old: torch.cat([old, old[:2]]), WORD_TABLE)(folder)

@@ -47,13 +47,6 @@ def random_case(seed, k=5, n=60, g=4, d=17):
     return rng.normal(size=(k, d)), rng.normal(size=(n, d)), overlapping
 
 
-def composition_of(seed, n=50, g=4, k=12, words=3):
-    rng = np.random.default_rng(seed)
-    groups = random_partition(rng, n, g)
-    top = metrics.top_k(rng.normal(size=(words, n)), k)
-    return top, groups, metrics.top_k_composition(top, groups)
-
-
 # C-ASC
 
 

@@ -74,7 +74,9 @@ def test_what_a_study_needs_is_what_the_lists_of_files_add_up_to():
         rows = [row["Study"] for row in csv.DictReader(file)]
     weights = dict(re.fullmatch(r"Study (\d): ([\d.]+) GB", row).groups() for row in rows)
     data = {"1": 4, "2": 0, "3": 0.5 + 1.05, "4": 1}
-    for study, needs in NEEDS.items():
+    for (study, size), needs in NEEDS.items():
+        if size == "taste":
+            continue
         number = study[len("study")]
         assert needs.download == pytest.approx(float(weights[number]) + data[number], abs=0.06)
         assert needs.disk > needs.download

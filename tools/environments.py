@@ -61,8 +61,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=list(PYTHONS))
     parser.add_argument("--python", help="the interpreter; by default the promised version's")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "environments")
-    parser.add_argument("--notebooks", nargs="*", default=[], help="these alone, not all")
     given = parser.parse_args()
     python = given.python or PYTHONS[given.name]
     if shutil.which(python) is None:
@@ -70,9 +68,8 @@ def main() -> None:
             f"the environment {given.name!r} needs {PYTHONS[given.name]}, and {python!r} is not "
             f"there: install it, or name it: {sys.argv[0]} {given.name} --python /path/to/python"
         )
-    inside = make(given.name, python, given.folder / given.name)
-    check = [str(inside), str(ROOT / "tools" / "check_environment.py"), *given.notebooks]
-    subprocess.run(check, check=True)
+    inside = make(given.name, python, ROOT / "build" / "environments" / given.name)
+    subprocess.run([str(inside), str(ROOT / "tools" / "check_environment.py")], check=True)
 
 
 if __name__ == "__main__":

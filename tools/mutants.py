@@ -36,22 +36,7 @@ RESULTS = ROOT / "tools" / "benchmarks" / "results" / "mutants.csv"
 DATABASE = Path(os.environ.get("COVERAGE_FILE", ROOT / ".coverage"))
 TIMES = DATABASE.with_name(f"{DATABASE.name}.json")
 PACKAGES = ("biaslib", "companion")
-LAYERS = (
-    "metrics",
-    "inference",
-    "stimuli",
-    "published",
-    "runtime",
-    "checkpoints",
-    "pictures",
-    "models",
-    "datasets",
-    "studies",
-    "reproduction",
-    "display",
-    "audit",
-    "companion",
-)
+LAYERS = [*sorted(path.parent.name for path in ROOT.glob("biaslib/*/__init__.py")), "companion"]
 SEED = 20261128
 MOST_TESTS, MOST_SECONDS = 30, 60.0
 COMPARED = "Lt LtE GtE,LtE Lt Gt,Gt GtE LtE,GtE Gt Lt,Eq NotEq,NotEq Eq,In NotIn,NotIn In"
@@ -314,23 +299,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--number", type=int, default=25, help="how many of each layer")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no mutant after them")
-    parser.add_argument("--left-out", default="^$", help="pattern of file::function to leave out")
     parser.add_argument("--again", type=Path, help="a table whose mutants are taken, where here")
     parser.add_argument("--table", type=Path, default=RESULTS, help="where the results go")
-    parser.add_argument("--list", action="store_true", help="print the mutants, and run none")
     options = parser.parse_args()
     paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     every = [mutant for path in paths for mutant in mutants_of(path)]
-    every = [m for m in every if not re.search(options.left_out, f"{m.file}::{m.function}")]
-    if options.again:
-        every = list(found_again(every, options.again))
-    elif not options.list:
-        every = drawn(every, options.number)
-    if options.list:
-        for mutant in every:
-            print(mutant.file, mutant.function, mutant.kind, mutant.change, sep=" | ")
-    else:
-        summary(run(every, options.table, options.minutes))
+    again = options.again and list(found_again(every, options.again))
+    summary(run(again or drawn(every, options.number), options.table, options.minutes))
 
 
 if __name__ == "__main__":

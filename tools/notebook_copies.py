@@ -97,6 +97,11 @@ PROFILE = "planted"  # @param ["planted", "paper"]
 PRECISION = "float32"  # @param ["float32", "auto"]
 """
 
+SIZE = """\
+# @markdown In `paper`: the whole study, or `taste`, ten minutes on a small released model.
+SIZE = "full"  # @param ["full", "taste"]
+"""
+
 ZIP = "biaslib_colab"
 """How the names of zips begin that the first cell installs from: see :mod:`colab_zip`."""
 
@@ -297,29 +302,44 @@ def setup(text: str, page: Page) -> str:
     source, requirement = re.search(r'(source = .*)\n *%pip install -q "(\S+) @', text).groups()
     extras = requirement.partition("[")[2].rstrip("]")
     name = page.document.rpartition("/")[2]
-    chosen = page.document in with_profiles()
+    chosen, sizes = page.document in with_profiles(), page.document in with_sizes()
+    prepared = f'PROFILE, PRECISION, "{name}"{", size=SIZE" if sizes else ""}'
     filled = {
-        "CHOICE\n": CHOICE + "\n" if chosen else "",
+        "CHOICE\n": CHOICE + (SIZE if sizes else "") + "\n" if chosen else "",
         "SOURCE": source,
         "ZIP": ZIP,
         "REQUIREMENT": requirement,
         "EXTRAS": repr(extras.split(",")),
-        "PREPARED": f'PROFILE, PRECISION, "{name}"' if chosen else "",
+        "PREPARED": prepared if chosen else "",
     }
     return functools.reduce(lambda cell, part: cell.replace(*part), filled.items(), SETUP)
 
 
 def with_profiles() -> set[str]:
     """Return the chapters that can be run in either profile."""
+    return _that_say("runtime.start(PROFILE")
+
+
+def with_sizes() -> set[str]:
+    """Return the chapters that can be run as a taste."""
+    return _that_say("runtime.start(PROFILE, SIZE)")
+
+
+def _that_say(code: str) -> set[str]:
     paths = (ROOT / "notebooks").glob("*.ipynb")
     texts = {f"notebooks/{path.stem}": path.read_text(encoding="utf-8") for path in paths}
-    return {name for name, text in texts.items() if "runtime.start(PROFILE)" in text}
+    return {name for name, text in texts.items() if code in text}
 
 
 def in_copies(text: str, page: Page) -> str:
     """Return a cell's code with the first cell's profile, numbered captions and plain words."""
     text = re.sub(
-        r"(?:^#.*\n)*^PROFILE = .*\n", "# PROFILE was chosen in the first cell\n", text, flags=re.M
+        r"(?:^#.*\n)*^PROFILE = .*\n(SIZE = .*\n)?",
+        lambda found: (
+            f"# PROFILE {'and SIZE were' if found[1] else 'was'} chosen in the first cell\n"
+        ),
+        text,
+        flags=re.M,
     )
     text = numbered_captions(text, page.book)
     if "display.say" not in text:

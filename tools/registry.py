@@ -6,11 +6,9 @@ checkpoints' cards and the studies say. Run it after a change of
 ``biaslib/checkpoints/data/models.json``, or of a checkpoint: ``python tools/registry.py``.
 """
 
-import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas
@@ -179,17 +177,11 @@ def _range(cards, what: str) -> str:
     return f"{low}%" if low == high else f"{low} to {high}%"
 
 
-TABLES = {
-    TABLE: page_table,
-    CARDS: cards_table,
-    DOWNLOADS: downloads_table,
-}
+TABLES = {TABLE: page_table, CARDS: cards_table, DOWNLOADS: downloads_table}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Write the tables."""
-    parser = argparse.ArgumentParser(prog="python tools/registry.py", description=__doc__)
-    parser.parse_args(arguments)
     for path, table in TABLES.items():
         table().to_csv(path, index=False, lineterminator="\n")
         print(f"{path.relative_to(ROOT)}: written")

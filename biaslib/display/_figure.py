@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from biaslib.display._style import PLANTED
+from biaslib.display._style import NOTES
 from biaslib.display._tables import Table, one_line
 from biaslib.display._text import plain
 from biaslib.runtime import in_book
@@ -128,14 +128,17 @@ def figure(
     Two dots, the right one higher.
     """
     tables = (table,) if isinstance(table, Table) else tuple(table)
-    if picture.get_suptitle() == PLANTED:
-        caption = f"{_placed(caption.rstrip('.'))}."
-        tables = tuple(replace(each, caption=_placed(each.caption)) for each in tables)
+    note = picture.get_suptitle()
+    if note in NOTES.values():
+        caption = f"{_noted(caption.rstrip('.'), note)}."
+        tables = tuple(replace(each, caption=_noted(each.caption, note)) for each in tables)
     return Figure(picture, caption, name, alt, tables, invert)
 
 
-def _placed(caption: str) -> str:
-    return caption if PLANTED in caption.lower() else f"{caption.rstrip('.')}. Planted world"
+def _noted(caption: str, note: str) -> str:
+    if note in caption.lower():
+        return caption
+    return f"{caption.rstrip('.')}. {note[0].upper()}{note[1:]}"
 
 
 def fold(summary: str, *parts: Any) -> Folded:

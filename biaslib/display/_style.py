@@ -1,9 +1,12 @@
 """One look for every figure."""
 
-from biaslib.runtime import in_book
+from biaslib.runtime import TASTE, in_book
 
 PLANTED = "planted world"
 """The note in pictures whose numbers are of the planted world."""
+
+NOTES = {"planted": PLANTED, "taste": TASTE}
+"""The note in pictures whose numbers are of no study of a paper, by their profile."""
 
 WIDTH = 7.2
 """Width in inches of a figure that fills the text column of the book."""
@@ -110,12 +113,19 @@ def dots(
 
 
 def marked(figure, profile: str = "planted"):
-    """Return a figure with a note in its picture if its numbers are of the planted world.
+    """Return a figure with a note in its picture if its numbers are planted, or of a taste.
 
     The note stands at the left, where a narrow screen shows it; :func:`figure` carries it into the
     captions.
+
+    Parameters
+    ----------
+    figure
+        The picture.
+    profile
+        Of its numbers: :attr:`biaslib.runtime.Provenance.label`.
     """
-    if profile == "planted":
+    if profile in NOTES:
         note = {"fontsize": 9, "color": "0.35", "style": "italic"}
-        figure.suptitle(PLANTED, x=0.01, ha="left", **note)
+        figure.suptitle(NOTES[profile], x=0.01, ha="left", **note)
     return figure

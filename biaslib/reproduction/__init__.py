@@ -25,12 +25,13 @@ from biaslib.reproduction._records import (
     record,
     stamp,
 )
-from biaslib.reproduction._run import of_study3
+from biaslib.reproduction._run import STUDIES, reproduce, write_record
 from biaslib.reproduction._run_tables import ninety, tables_of_run
 
 __all__ = [
     "ANSWERS",
     "FORMAT",
+    "STUDIES",
     "VERDICTS",
     "RecordError",
     "claims",
@@ -41,10 +42,11 @@ __all__ = [
     "judge_number",
     "limits",
     "ninety",
-    "of_study3",
     "printed",
     "read",
     "record",
+    "reproduce",
     "stamp",
     "tables_of_run",
+    "write_record",
 ]

@@ -57,9 +57,9 @@ def compare(
     Parameters
     ----------
     scores
-        Tidy scores of the paper's study, in the profile ``paper``. Where their ``attrs`` name
-        networks that are not the released ones, as those of :func:`biaslib.reproduction.read` do,
-        every verdict on them is *cannot be said*.
+        Tidy scores of the paper's study; those of the profile ``paper`` are judged, and none of a
+        taste. Where their ``attrs`` name networks that are not the released ones, as those of
+        :func:`biaslib.reproduction.read` do, every verdict on them is *cannot be said*.
     paper
         ``ross2021``, ``srinivasan2021``, ``hamidieh2023`` or ``zhou2022``.
     counts
@@ -87,6 +87,8 @@ def compare(
     {'not run'}
     """
     known = printed(paper)
+    if "profile" in scores:  # a taste is not the paper's study, nor is the planted world
+        scores = scores[scores["profile"] == "paper"]
     found = compare_tables(tables_of_run(paper, scores, counts or {}), paper, scores, known)
     if others := scores.attrs.get(NOT_RELEASED):
         judged = found["verdict"] != "not run"

@@ -22,7 +22,7 @@ from biaslib.studies.scores import COLUMNS
 FORMAT = 1
 SCORES, STAMP = "scores.csv.gz", "stamp.json"
 
-TEXTS = ("paper", "made", "device", "driver", "precision", "biaslib", "source", "versions")
+TEXTS = ("paper", "size", "made", "device", "driver", "precision", "biaslib", "source", "versions")
 FIELDS = {
     "networks": dict,
     "data": dict,
@@ -70,8 +70,9 @@ def stamp(
     Returns
     -------
     dict
-        *format*, *paper*, *made* (UTC), *minutes*; *device*, *driver*, *precision*, that of the
-        models as they were loaded, and *outputs*, that of their cached outputs (``model:
+        *format*, *paper*, *size* (``full`` or ``taste``), *made* (UTC), *minutes*; *device*,
+        *driver*, *precision*, that of the models as they were loaded, and *outputs*, that of their
+        cached outputs (``model:
         precision``); *biaslib* and *source* (version and hash of the code), *versions* of
         libraries; *networks* (by name: *revision* and *sha256* of the files), *detector* (the same,
         or why there is none), *data* (checksum by name); *pictures* and *counts*.
@@ -96,6 +97,7 @@ def stamp(
     return {
         "format": FORMAT,
         "paper": paper,
+        "size": run.size,
         "made": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"),
         "minutes": float(shown["Run time"].removesuffix(" s")) / 60,
         "device": shown["Device"],
@@ -162,7 +164,7 @@ def record(folder: str | Path, scores: pandas.DataFrame, stamp: Mapping[str, Any
     folder
         Where; it is made. A record that is there already is not written over.
     scores
-        Tidy scores of one study, in the profile ``paper``.
+        Tidy scores of one study, in the profile ``paper``, or ``taste`` if the stamp is of one.
     stamp
         Of :func:`stamp`.
 
@@ -213,6 +215,8 @@ def read(folder: str | Path) -> tuple[pandas.DataFrame, dict[str, Any]]:
             f"{folder} cannot be read as a record ({type(error).__name__}: {error}). A record is "
             f"a folder with {SCORES} and {STAMP}"
         ) from error
+    if isinstance(found, dict):
+        found.setdefault("size", "full")  # of records from before there were tastes
     _require(folder, scores, found)
     if found.get("scores") != hashlib.sha256(data).hexdigest():
         raise RecordError(
@@ -271,7 +275,8 @@ def _problems(scores: pandas.DataFrame, stamp: Any) -> Iterator[str]:
     missing = [column for column in COLUMNS if column not in scores]
     if missing or scores.empty:
         yield f"there are no scores, or they lack columns: {', '.join(missing or COLUMNS)}"
-    for column, only in (("profile", "paper"), ("study", stamp["paper"])):
+    profile = "taste" if stamp["size"] == "taste" else "paper"
+    for column, only in (("profile", profile), ("study", stamp["paper"])):
         others = sorted(set(scores[column].astype(str)) - {only})
         if others:
             yield f"the scores have the {column} {', '.join(others)} beside {only}"

@@ -15,6 +15,7 @@ from biaslib.runtime._lock import ChecksumError, Lock, one_at_a_time
 from biaslib.runtime._prepare import Needs, prepare
 from biaslib.runtime._profile import (
     PROFILES,
+    SIZES,
     ProfileError,
     device,
     free_memory,
@@ -24,9 +25,11 @@ from biaslib.runtime._profile import (
     progress,
     provider,
     providers,
+    size,
 )
 from biaslib.runtime._stamp import (
     EDITED,
+    TASTE,
     USED,
     Provenance,
     note_batches,
@@ -44,6 +47,8 @@ __all__ = [
     "INVISIBLE",
     "MISSING",
     "PROFILES",
+    "SIZES",
+    "TASTE",
     "USED",
     "ChecksumError",
     "Lock",
@@ -77,6 +82,7 @@ __all__ = [
     "read_table",
     "read_text",
     "says_nothing",
+    "size",
     "source_hash",
     "start",
     "unknown_name",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from biaslib.runtime._errors import unknown_name
 from biaslib.runtime._profile import RESTART, ProfileError, device, models_loaded, provider
+from biaslib.runtime._profile import size as chosen_size
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 GIB = 2**30
@@ -33,7 +34,11 @@ class Needs(NamedTuple):
 
 
 def prepare(
-    profile_name: str = "planted", precision: str | None = None, study: str = "", at: str = ""
+    profile_name: str = "planted",
+    precision: str | None = None,
+    study: str = "",
+    at: str = "",
+    size: str | None = None,
 ) -> str:
     """Choose the precision of a run, and return what this machine means for it, a line each.
 
@@ -48,6 +53,8 @@ def prepare(
         the card and the disk, and too little is a line that begins with ``WARNING``.
     at
         A folder on the disk that is looked at; the working directory if it is empty.
+    size
+        ``full`` or ``taste``; None takes :func:`biaslib.runtime.size`.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def prepare(
     if profile_name == "planted":
         return "No GPU is needed: this runs on any laptop."
     lines = [*_precision(precision), _gpu(profile_name)]
-    needs = getattr(provider(profile_name), "NEEDS", {}).get(study)
+    needs = getattr(provider(profile_name), "NEEDS", {}).get((study, chosen_size(size)))
     if needs is not None:
         lines += _needs(needs, Path(at or "."))
     return "\n".join(lines)

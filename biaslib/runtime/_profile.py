@@ -15,6 +15,10 @@ from biaslib.runtime._errors import unknown_name
 
 PROFILES = ("planted", "paper")
 
+SIZES = ("full", "taste")
+"""How much of a study is run in ``paper``: all of it, or a taste, some minutes of a small released
+model on a fixed subset, whose scores have the profile ``taste`` and are never judged by print."""
+
 PROVIDERS = "biaslib.profiles"
 """The group of entry points that name, for each profile, the module which provides its inputs."""
 
@@ -34,6 +38,7 @@ class _Run:
     """What this process has settled: the profile that was begun, and the models loaded in any."""
 
     begun: str | None = None
+    size: str | None = None
     loaded: ClassVar[list[tuple[str, str]]] = []
 
 
@@ -59,6 +64,31 @@ def profile(name: str | None = None) -> str:
     chosen = name or _Run.begun or os.environ.get("BIASLIB_PROFILE") or "planted"
     if chosen not in PROFILES:
         raise unknown_name("profile", chosen, PROFILES)
+    return chosen
+
+
+def size(name: str | None = None) -> str:
+    """Return the size of this run: ``full``, the default, or ``taste``; ``planted`` has no other.
+
+    Parameters
+    ----------
+    name
+        The size. ``None`` takes the one that :func:`start` began; before it, the environment
+        variable ``BIASLIB_SIZE``, or ``full``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such size.
+
+    Examples
+    --------
+    >>> size("taste")
+    'taste'
+    """
+    chosen = name or _Run.size or os.environ.get("BIASLIB_SIZE") or "full"
+    if chosen not in SIZES:
+        raise unknown_name("size", chosen, SIZES)
     return chosen
 
 
@@ -89,8 +119,8 @@ def provider(name: str | None = None) -> ModuleType:
     return providers()[profile(name)]
 
 
-def begin(name: str | None = None) -> str:
-    """Make a profile that of the run, unless models of the other one are loaded already."""
+def begin(name: str | None = None, of_size: str | None = None) -> tuple[str, str]:
+    """Make profile and size those of the run, unless models of the other profile are loaded."""
     chosen = profile(name)
     others = [model for model, place in _Run.loaded if place != chosen]
     if others:
@@ -99,8 +129,8 @@ def begin(name: str | None = None) -> str:
             "other profile was loaded in this kernel, and tables of the two must not mix. First "
             f"{RESTART} with PROFILE = {chosen!r}"
         )
-    _Run.begun = chosen
-    return chosen
+    _Run.begun, _Run.size = chosen, size(of_size) if chosen == "paper" else "full"
+    return chosen, _Run.size
 
 
 def note_model(model: str, place: str, compared: bool = False) -> None:

@@ -30,6 +30,9 @@ PACKAGES = ("biaslib", "companion", "plantedworld")
 BEGUN = time.time()
 """When this process first imported the package, in seconds since 1970."""
 
+TASTE = "a taste: not the paper's study"
+"""What is said wherever a number of a taste stands."""
+
 EDITED = "edited during the run"
 """Stands for the digest of a file that changed after it may have been read: no file has it."""
 
@@ -219,10 +222,16 @@ class Provenance:
     """
 
     profile: str
+    size: str = "full"
     weights: dict[str, str] = field(default_factory=dict)
     data: dict[str, str] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
     notes_before: int = field(default_factory=lambda: len(_notes))
+
+    @property
+    def label(self) -> str:
+        """What scores of this run are of: ``planted``, ``paper``, or ``taste``."""
+        return self.size if self.size == "taste" else self.profile
 
     def record(self, *, weights=None, data=None) -> "Provenance":
         """Note the revision of weights or the checksum of data by name."""
@@ -264,7 +273,7 @@ class Provenance:
         on, smaller = self.machine(), self._noted("Batches")
         loaded = [name for name in ("Python", *MAIN) if name in {"Python", *sys.modules}]
         rows = {
-            "Profile": self.profile + self._without_the_toy(),
+            "Profile": self._named() + self._without_the_toy(),
             "Device": f"{'; '.join(on['device'])} ({platform.machine()})",
             "Precision": "; ".join(on["precision"]),
             "biaslib": f"{biaslib.__version__}, source {used()['source']}",
@@ -277,6 +286,10 @@ class Provenance:
         now = datetime.datetime.now(datetime.timezone.utc)
         seconds = f"{time.perf_counter() - self.started:.0f} s"
         return rows | {"Date": now.strftime("%Y-%m-%d %H:%M UTC"), "Run time": seconds}
+
+    def _named(self) -> str:
+        """Return the profile, and that a taste is one."""
+        return f"{self.profile}, {TASTE}" if self.size == "taste" else self.profile
 
     def _without_the_toy(self) -> str:
         """Return what a page says that runs no model, or none of the planted world."""
@@ -304,8 +317,8 @@ class Provenance:
         return "\n".join(f"{label}: {text}" for label, text in self.as_dict().items())
 
 
-def start(profile_name: str | None = None) -> Provenance:
-    """Begin a notebook's run: choose its profile and start the clock.
+def start(profile_name: str | None = None, size: str | None = None) -> Provenance:
+    """Begin a notebook's run: choose its profile and its size, and start the clock.
 
     From here on the profile is that of :func:`profile` and of every model that is loaded without
     another. It can be begun anew, in another profile too, until the first model is loaded.
@@ -314,11 +327,14 @@ def start(profile_name: str | None = None) -> Provenance:
     ----------
     profile_name
         ``planted`` or ``paper``; ``None`` takes what :func:`profile` says.
+    size
+        ``full`` or ``taste``, of a run in ``paper``; ``None`` takes what
+        :func:`biaslib.runtime.size` says.
 
     Raises
     ------
     UnknownNameError
-        If there is no such profile.
+        If there is no such profile or size.
     ProfileError
         If models of the other profile are loaded already.
 
@@ -327,4 +343,4 @@ def start(profile_name: str | None = None) -> Provenance:
     >>> start("planted").profile
     'planted'
     """
-    return Provenance(profile=begin(profile_name))
+    return Provenance(*begin(profile_name, size))

@@ -1,14 +1,16 @@
 """The columns with which the scores of every study begin."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas
 
 from biaslib import inference
+from biaslib.pictures.images import Pictures
 
-__all__ = ["COLUMNS", "described_test", "tidy"]
+__all__ = ["COLUMNS", "Recorded", "described_test", "tidy"]
 
 COLUMNS = (
     "study",
@@ -36,6 +38,29 @@ the value, rests on; *seed*, of what is drawn.
 """
 
 OPTIONAL = ("low", "high", "p_value")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a run of a study leaves for its record.
+
+    Attributes
+    ----------
+    scores
+        Tables of tidy scores; labels that a later one lacks are those of the first.
+    asked, there
+        How many pictures were asked for, and how many were there.
+    images
+        Those that were shown, in the form of models, for the hash of the data.
+    counts
+        As of :func:`biaslib.reproduction.stamp`.
+    """
+
+    scores: Sequence[pandas.DataFrame]
+    asked: int
+    there: int
+    images: Sequence[Pictures] = ()
+    counts: Mapping[str, pandas.DataFrame] = field(default_factory=dict)
 
 
 def described_test(test: inference.PermutationResult, of: str = "") -> dict[str, object]:

@@ -8,6 +8,7 @@ captions of a corpus: with whose pronouns does a word stand?
 import functools
 import hashlib
 import itertools
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,14 +19,14 @@ import pandas
 from scipy import stats
 
 from biaslib import inference, models, runtime, stimuli
-from biaslib.checkpoints import downloads
 from biaslib.datasets import DataError, fairface
 from biaslib.datasets import captions as corpora
 from biaslib.metrics import caption_association
 from biaslib.models import stored
 from biaslib.pictures.images import Pictures
+from biaslib.studies._fetch import Part, data_of_hub, fetched, weights
 from biaslib.studies._inputs import provided_inputs
-from biaslib.studies.scores import tidy
+from biaslib.studies.scores import Recorded, tidy
 
 __all__ = [
     "ERASED",
@@ -43,6 +44,8 @@ __all__ = [
     "inputs",
     "load_model",
     "paper_inputs",
+    "parts",
+    "recorded",
     "rejections",
     "retrieve",
     "score",
@@ -64,6 +67,12 @@ the data set. Ours: section F of the paper says "few" and gives no number."""
 FEW = 20
 """Units below which a group is named: interval and p-value of C-ASC do not hold their level there
 where scores are skewed."""
+
+N_RESAMPLES = 300
+"""Of the intervals in a record."""
+
+TASTE_MODEL, TASTE_PORTRAITS = "tinyclip", 1_000
+"""A taste: a small CLIP that none of the papers has, on the first validation portraits."""
 
 WORDS_AT_ONCE = 64
 SPARE = 50
@@ -278,22 +287,66 @@ class Audit:
         return caption_association.c_asc(text @ image.T, self.given.groups[facet].to_numpy())
 
 
-def fetch() -> None:
-    """Download what the study reads in ``paper``, unless it is in the data folders already.
+def parts(size: str = "full") -> list[Part]:
+    """Return what the study reads in ``paper``, of one size: see :func:`fetch`."""
+    if size == "taste":
+        portraits = "0.25/validation-*"
+        return [
+            weights(TASTE_MODEL),
+            data_of_hub("FairFace", "HuggingFaceM4/FairFace", portraits, "fairface", 0.07),
+        ]
+    return [
+        data_of_hub("FairFace", "HuggingFaceM4/FairFace", "0.25/train-*", "fairface", 0.5),
+        data_of_hub(
+            "a file of COYO-700M",
+            "kakaobrain/coyo-700m",
+            "data/part-00000-*",
+            "captions",
+            1.05,
+            "the captions behind the words are those of the planted world",
+        ),
+        weights("open-clip"),
+    ]
 
-    FairFace's training portraits, crop 0.25 (0.5 GB, ``HuggingFaceM4/FairFace``), and the first of
-    the 128 files of COYO-700M (1.05 GB, 5.8 million captions, ``kakaobrain/coyo-700m``).
+
+def fetch(size: str | None = None) -> pandas.DataFrame:
+    """Download what the study reads in ``paper``, unless it is here already.
+
+    FairFace's training portraits, crop 0.25 (0.5 GB, ``HuggingFaceM4/FairFace``), the first of the
+    128 files of COYO-700M (1.05 GB, 5.8 million captions, ``kakaobrain/coyo-700m``), and the
+    weights; for a taste the validation portraits and the weights of a small CLIP.
+
+    Parameters
+    ----------
+    size
+        ``full`` or ``taste``; None takes that of the run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What could not be had: *what*, what the study does *without it*, and the *reason*.
 
     Raises
     ------
     CheckpointError
-        If the hub does not give them; the message says what can be done.
+        If the hub does not give what the study cannot go without.
     """
-    for name, repository, pattern in (
-        ("fairface", "HuggingFaceM4/FairFace", "0.25/train-*"),
-        ("captions", "kakaobrain/coyo-700m", "data/part-00000-*"),
-    ):
-        downloads.fetch_data(repository, pattern, runtime.data_folder(name, make=True))
+    return fetched(parts(runtime.size(size)))
+
+
+def recorded(run: runtime.Provenance) -> Recorded:
+    """Run the study as its chapter does, and return what goes into its record."""
+    given = inputs("paper", size=run.size)
+    model = load_model(given)
+    run.record(data={given.dataset: given.checksum}, weights={model.name: model.revision})
+    found, counts = audit(given, model=model, n_resamples=N_RESAMPLES), {}
+    with tempfile.TemporaryDirectory() as scratch:
+        corpus = given.captions(scratch)
+        shares = source_of_bias(corpus.path, found.table)
+        run.record(data={f"captions ({corpus.profile})": corpus.checksum})
+    if not corpus.missing:
+        counts = {"hamidieh2023_laion_pronouns": pronoun_counts(shares)}
+    return Recorded([found.scores], *given.asked_and_there, counts=counts)
 
 
 def inputs(profile: str | None = None, **settings: Any) -> Inputs:
@@ -321,9 +374,10 @@ def inputs(profile: str | None = None, **settings: Any) -> Inputs:
 
 def paper_inputs(
     crop: str = "0.25",
-    split: str = "train",
+    split: str | None = None,
     model: str | None = None,
     checkpoint: str | Path | None = None,
+    size: str | None = None,
 ) -> Inputs:
     """Return FairFace in the data folder ``fairface``, with OpenCLIP ViT-H/14.
 
@@ -333,20 +387,29 @@ def paper_inputs(
     Parameters
     ----------
     crop, split
-        Of FairFace.
+        Of FairFace; None takes ``train``, and for a taste ``validation``.
     model, checkpoint
-        Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the paper's.
+        Any dual encoder, as :func:`biaslib.models.load` takes it; None takes the paper's, and for a
+        taste :data:`TASTE_MODEL`.
+    size
+        ``full`` or ``taste``, which has the first 1,000 portraits; None takes that of the run.
 
     Raises
     ------
     FileNotFoundError, DataError
         If the data are not there, or not as they should be; the message says what to do.
     """
+    taste = runtime.size(size) == "taste"
+    split = split or ("validation" if taste else "train")
     people = fairface.read_fairface(runtime.data_folder("fairface"), split, crop)
-    chosen = {"name": model or "open-clip", "profile": "paper"}
+    of_people = f"FairFace {split}, crop {crop}"
+    if taste:
+        people = people.head(TASTE_PORTRAITS).reset_index(drop=True)
+        of_people += f", the first {len(people):,}"
+    chosen = {"name": model or (TASTE_MODEL if taste else "open-clip"), "profile": "paper"}
     return Inputs(
-        profile="paper",
-        dataset=f"FairFace {split}, crop {crop}",
+        profile="taste" if taste else "paper",
+        dataset=of_people,
         model=chosen | ({"checkpoint": checkpoint} if checkpoint else {}),
         people=people,
         portraits=fairface.FairFaceImages(people),

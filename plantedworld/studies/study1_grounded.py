@@ -7,7 +7,7 @@ the bias: from such models (:func:`against_models`), or from other attribute wor
 :func:`leave_one_model_out` and :func:`error_of_words`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,10 +94,7 @@ PEOPLE = {"gender": "C6", "race": "C3", "race and gender": "ABW"}
 
 
 def null_scores(
-    every: Sequence[study.GroundedStimuli],
-    seeds: Iterable[int] = NULL_SEEDS,
-    experiments: Sequence[int] = (1, 2),
-    store: runtime.Store | None = None,
+    every: Sequence[study.GroundedStimuli], experiments: Sequence[int] = (1, 2)
 ) -> pandas.DataFrame:
     """Return the scores of the models that learned a world without bias, one model a seed.
 
@@ -105,8 +102,8 @@ def null_scores(
     ----------
     every
         Stimuli, as of :func:`biaslib.studies.study1_grounded.run`.
-    seeds, experiments, store
-        Which models and experiments, and where embeddings are kept.
+    experiments
+        Which experiments.
 
     Returns
     -------
@@ -114,12 +111,10 @@ def null_scores(
         As :func:`biaslib.studies.study1_grounded.run`, with *world*, the seed; without intervals.
     """
     tables = []
-    for seed in progress(list(seeds), "models without bias"):
+    for seed in progress(list(NULL_SEEDS), "models without bias"):
         model = models.load(NULL_MODEL, profile="planted", dose=0, seed=seed)
         labels = {"profile": "planted", "dataset": "planted scenes", "dose": 0, "world": seed}
-        tables.append(
-            study.run(model, every, experiments, store=store, labels=labels, n_bootstrap=0)
-        )
+        tables.append(study.run(model, every, experiments, labels=labels, n_bootstrap=0))
     return pandas.concat(tables, ignore_index=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from biaslib import inference, runtime
+from biaslib import inference
 from biaslib.metrics import caption_association
 from biaslib.studies import study3_clip_audit as study
 from plantedworld import strengths, world
@@ -116,12 +116,7 @@ def _where_spread(similarities: np.ndarray, members: np.ndarray) -> np.ndarray:
 
 
 def mechanism(
-    doses: Sequence[float],
-    seed: int,
-    folder: str | Path,
-    table: pandas.DataFrame,
-    n_per_cell: int = 12,
-    store: runtime.Store | None = None,
+    doses: Sequence[float], seed: int, folder: str | Path, table: pandas.DataFrame
 ) -> pandas.DataFrame:
     """Return pronouns in the training captions beside C-ASC of the CLIP trained on them, by dose.
 
@@ -136,11 +131,10 @@ def mechanism(
     """
     rows = []
     for dose in doses:
-        given = study.inputs("planted", dose=dose, seed=seed, n_per_cell=n_per_cell)
+        given = study.inputs("planted", dose=dose, seed=seed, n_per_cell=12)
         model = study.load_model(given)
-        image, text = study.embed_images(model, given.portraits, store), study.embed_texts(
-            model, given.model_case(table["caption"]), store
-        )  # fmt: skip
+        image = study.embed_images(model, given.portraits)
+        text = study.embed_texts(model, given.model_case(table["caption"]))
         women = given.groups["gender"][["women"]].to_numpy()
         counted = study.source_of_bias(planted_corpus(folder, dose, seed), table)
         truth = expected_shares(world(dose, seed), counted["word"])

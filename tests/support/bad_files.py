@@ -191,11 +191,6 @@ def of_parquet(make: Callable[[pyarrow.Table], Any]) -> Callable[[Path], Any]:
     return spoil
 
 
-def no_utf8() -> pyarrow.Array:
-    values = pyarrow.array([b"her nurse", b"his nurse \xff"])
-    return pyarrow.Array.from_buffers(pyarrow.string(), 2, values.buffers())
-
-
 def as_jpeg(number: int) -> bytes:
     stream = io.BytesIO()
     Image.new("RGB", (8, 8), (number * 20, 0, 0)).save(stream, "JPEG")

@@ -6,18 +6,13 @@ from collections.abc import Sequence
 import pandas
 
 from biaslib.published import casc_tables, table
-from companion.published_numbers import CELL, METRICS, _columns, printed_scores, repeated_cells
+from companion.published_numbers import CELL, METRICS, printed_scores, repeated_cells
 
 PRINTED_WORDS = 374
 """The size of the taxonomy that the text gives."""
 
 PRINTED_TOTAL = 10_228
 """The number of images that the text gives."""
-
-
-def inferred_order() -> list[str]:
-    """Return the order of Table 7's columns that fits Tables 3 to 5 best; an inference (A1)."""
-    return _columns("model_inferred")
 
 
 def experiment_3_totals() -> pandas.DataFrame:

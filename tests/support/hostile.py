@@ -271,10 +271,6 @@ def cut_chunk(answer: Answer) -> None:
 # Slow ones, and ones that are no server
 
 
-WITHOUT_END = ("slow", "silent")
-"""Behaviours that no machine is fast enough to wait for."""
-
-
 @contextlib.contextmanager
 def permitted(seconds: float = 1.0) -> Iterator[None]:
     """Let this machine's loopback count as public, and give up soon on it; ask again at once."""

@@ -23,8 +23,6 @@ class Sizes(NamedTuple):
 
 
 SMALL = Sizes()
-FULL = Sizes(768, 3072, 30522, 40, 32, 12, 12)
-"""Those of the published model."""
 
 
 def random_weights(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> dict[str, torch.Tensor]:

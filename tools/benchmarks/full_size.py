@@ -132,11 +132,7 @@ FAMILIES = {
     "bert-base": ("bert", "bert_base", of_text),
     "bert-large": ("bert-large", "bert_large", of_text),
     "roberta-base": ("roberta", "roberta_base", of_text),
-    "visualbert": (
-        "visualbert",
-        "visualbert",
-        lambda m: of_fusion(m, regions(2048)),
-    ),
+    "visualbert": ("visualbert", "visualbert", lambda m: of_fusion(m, regions(2048))),
     "lxmert": ("lxmert", "lxmert", lambda m: of_fusion(m, regions(2048))),
     "vilt-b32": ("vilt", "vilt", lambda m: of_fusion(m, PICTURES)),
     "clip-vit-base-patch32": ("clip", "clip", of_dual),

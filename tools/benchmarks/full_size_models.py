@@ -14,11 +14,17 @@ import transformers
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from plantedworld.models.checkpoints import checkpoint
 from tools.benchmarks.full_size import WORDS
+
+SIZES = json.loads(Path(__file__).with_name("sizes.json").read_text(encoding="utf-8"))
+PUBLISHED, TINY = SIZES["published"], SIZES["tiny"]
+"""By family: published sizes that no class has as its defaults, and what makes a network tiny."""
 
 SEED = 0
 HALF = [0.5] * 3
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
 class Parts(NamedTuple):
@@ -36,21 +42,25 @@ class Parts(NamedTuple):
         with torch.device(device):
             return self.network(self.config)
 
-    def write(self, folder: Path) -> None:
-        """Write network, tokenizer and image processor as their official repository has them."""
+    def write(self, folder: Path, device: str = "cpu") -> None:
+        """Write network, tokenizer and image processor as their official repository has them.
+
+        The random weights are drawn on the device: a card draws a billion in no time.
+        """
         self.tokenizer().save_pretrained(folder)
+        network = self.built(device).cpu()
         if self.file:
-            torch.save({"state_dict": self.built().state_dict()}, folder / self.file)
+            torch.save({"state_dict": network.state_dict()}, folder / self.file)
             return
         transformers.utils.logging.disable_progress_bar()
-        self.built().save_pretrained(folder, max_shard_size="100GB")
+        network.save_pretrained(folder, max_shard_size="100GB")
         if self.processor is not None:
             self.processor.save_pretrained(folder)
 
 
-def bert_base() -> Parts:
+def bert_base(**settings: int) -> Parts:
     """google-bert/bert-base-uncased."""
-    return Parts(transformers.BertForMaskedLM, transformers.BertConfig(), wordpiece)
+    return Parts(transformers.BertForMaskedLM, transformers.BertConfig(**settings), wordpiece)
 
 
 def bert_large() -> Parts:
@@ -75,9 +85,10 @@ def visualbert(**settings: int) -> Parts:
     return Parts(transformers.VisualBertForPreTraining, config, wordpiece)
 
 
-def lxmert() -> Parts:
+def lxmert(**settings: int) -> Parts:
     """unc-nlp/lxmert-base-uncased."""
-    return Parts(transformers.LxmertForPreTraining, transformers.LxmertConfig(), wordpiece)
+    config = transformers.LxmertConfig(**settings)
+    return Parts(transformers.LxmertForPreTraining, config, wordpiece)
 
 
 def vilt(**settings: int) -> Parts:
@@ -103,12 +114,13 @@ def clip(text: dict | None = None, vision: dict | None = None, **settings: int) 
     return Parts(transformers.CLIPModel, config, clip_tokenizer, processor)
 
 
-def clip_h14() -> Parts:
+def clip_h14(text: dict | None = None, vision: dict | None = None) -> Parts:
     """laion/CLIP-ViT-H-14-laion2B-s32B-b79K, as transformers reads it."""
-    text = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24}
-    vision = {"hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32}
+    of_text = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24}
+    of_vision = {"hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32}
     both = {"num_attention_heads": 16, "hidden_act": "gelu", "projection_dim": 1024}
-    return clip(text | both, vision | both | {"patch_size": 14}, projection_dim=1024)
+    of_text, of_vision = of_text | both, of_vision | both | {"patch_size": 14}
+    return clip(of_text | (text or {}), of_vision | (vision or {}), projection_dim=1024)
 
 
 def siglip() -> Parts:
@@ -138,9 +150,9 @@ def vl_bert_large() -> Parts:
     return _of_authors("vl-bert-large-prec.model", "vl_bert", "VlBertNetwork", **large)
 
 
-def vilbert() -> Parts:
+def vilbert(**settings: Any) -> Parts:
     """pretrained_model.bin."""
-    return _of_authors("pretrained_model.bin", "vilbert", "VilbertNetwork")
+    return _of_authors("pretrained_model.bin", "vilbert", "VilbertNetwork", **settings)
 
 
 def albef(**settings: int) -> Parts:
@@ -156,6 +168,45 @@ def albef_coco() -> Parts:
 def _of_authors(file: str, module: str, name: str, **settings: Any) -> Parts:
     network = getattr(importlib.import_module(f"biaslib.models.networks.{module}"), name)
     return Parts(network, network.config_class(**settings), wordpiece, file=file)
+
+
+def llava(text: dict | None = None, vision: dict | None = None) -> Parts:
+    """A LLaVA of TinyLlama 1.1B and CLIP ViT-L/14 of 336 pixels, with the planted one's words."""
+    sizes = PUBLISHED["llava"]
+    processor = transformers.AutoProcessor.from_pretrained(checkpoint("llava", 3, 2100))
+    config = transformers.LlavaConfig(
+        vision_config=transformers.CLIPVisionConfig(**sizes["vision"] | (vision or {})),
+        text_config=transformers.LlamaConfig(**sizes["text"] | (text or {})),
+        image_token_index=processor.tokenizer.convert_tokens_to_ids("<image>"),
+    )
+    processor.tokenizer.model_max_length = config.text_config.max_position_embeddings
+    for name, value in sizes["processor"].items():
+        setattr(processor, name, value)
+    processor.image_processor.size = dict.fromkeys(("height", "width"), 336)
+    network = transformers.LlavaForConditionalGeneration
+    return Parts(network, config, lambda: processor.tokenizer, processor)
+
+
+class Detector(NamedTuple):
+    """unc-nlp/frcnn-vg-finetuned, with the settings of its file as far as they are known."""
+
+    settings: dict[str, Any]
+
+    def write(self, folder: Path, device: str = "cpu") -> None:
+        """Write weights, drawn on the device, and settings."""
+        from biaslib.pictures.faster_rcnn import FasterRcnn, FasterRcnnConfig
+
+        torch.manual_seed(SEED)
+        with torch.device(device):
+            network = FasterRcnn(FasterRcnnConfig(self.settings))
+        save_file(network.cpu().state_dict(), folder / "model.safetensors")
+        (folder / "config.yaml").write_text(json.dumps(self.settings), encoding="utf-8")
+
+
+def detector(**settings: dict[str, Any]) -> Detector:
+    """unc-nlp/frcnn-vg-finetuned, with other settings in some sections."""
+    published = PUBLISHED["detector"]
+    return Detector(published | {name: published[name] | settings[name] for name in settings})
 
 
 class OpenClip(NamedTuple):
@@ -188,20 +239,15 @@ def wordpiece() -> transformers.PreTrainedTokenizerBase:
 
 def byte_pairs() -> transformers.PreTrainedTokenizerBase:
     """Return a tokenizer of RoBERTa's kind and size, of single letters."""
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokens = _filled(["<s>", "<pad>", "</s>", "<unk>", *letters], 50264) | {"<mask>": 50264}
+    tokens = _filled(["<s>", "<pad>", "</s>", "<unk>", *LETTERS], 50264) | {"<mask>": 50264}
     return transformers.RobertaTokenizer(vocab=tokens, merges=[], model_max_length=512)
 
 
 def clip_tokenizer() -> transformers.PreTrainedTokenizerBase:
-    """Return CLIP's own tokenizer, from the copy that OpenCLIP carries."""
-    import open_clip
-
-    own = open_clip.tokenizer.SimpleTokenizer()
-    new = {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>"}
-    tokens = {new.get(token, token): number for token, number in own.encoder.items()}
-    merges = sorted(own.bpe_ranks, key=own.bpe_ranks.get)
-    return transformers.CLIPTokenizer(vocab=tokens, merges=merges, model_max_length=77)
+    """Return a tokenizer of CLIP's kind and size, of single letters."""
+    letters = [f"{letter}{end}" for letter in LETTERS for end in ("", "</w>")]
+    tokens = _filled(letters, 49406) | {"<|startoftext|>": 49406, "<|endoftext|>": 49407}
+    return transformers.CLIPTokenizer(vocab=tokens, merges=[], model_max_length=77)
 
 
 def sentence_pieces() -> transformers.PreTrainedTokenizerBase:

@@ -1,7 +1,6 @@
 """The machine, the precisions it calculates in, and its ceilings."""
 
 import contextlib
-import datetime
 import os
 import platform
 import time
@@ -13,6 +12,7 @@ import torch
 import transformers
 
 import biaslib
+from tools.benchmarks import machine as here
 
 PRECISIONS = ("bfloat16", "float32", "tf32", "float16")
 """In order of worth."""
@@ -46,36 +46,29 @@ def precisions(device: str, capability: tuple[int, int] | None = None) -> tuple[
     return ("float32", "float16")
 
 
-def machine(device: str, commit: str) -> dict[str, Any]:
-    """Return what a reader has to know of the machine."""
-    record = {
-        "measure": "machine",
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "device": device,
-        "name": f"CPU {platform.machine()}",
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "transformers": transformers.__version__,
-        "biaslib": biaslib.__version__,
-        "commit": commit,
-    }
-    if on_cuda(device):
-        record["name"] = torch.cuda.get_device_name(device)
-    return record
+def machine(device: str, commit: str) -> tuple[str, str]:
+    """Return the device's name, and what rows say of where and with what they were measured."""
+    name = torch.cuda.get_device_name(device) if on_cuda(device) else f"CPU {platform.machine()}"
+    versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
+    of_ours = f"biaslib {biaslib.__version__} {commit}".strip()
+    return name, f"{here()}, {name}, {versions}, {of_ours}"
 
 
 @contextlib.contextmanager
 def calculating_in(precision: str, device: str) -> Iterator[None]:
     """Have the package calculate in a precision, on a processor in half precision, too."""
+    from biaslib.models import generative
     from biaslib.runtime import batches
 
     half = precision in HALF
+    asked = {"BIASLIB_PRECISION": precision if half else "float32"}
     with contextlib.ExitStack() as settings:
-        told = {"BIASLIB_PRECISION": precision if half else "float32"}
-        settings.enter_context(mock.patch.dict(os.environ, told))
+        settings.enter_context(mock.patch.dict(os.environ, asked))
         if half and not on_cuda(device):
             number = getattr(torch, precision)
-            settings.enter_context(mock.patch.object(batches, "precision", return_value=number))
+            for module in (batches, generative):
+                patch = mock.patch.object(module, "precision", return_value=number)
+                settings.enter_context(patch)
         settings.enter_context(products_in(precision))
         yield
 
@@ -109,13 +102,8 @@ def finish() -> None:
         torch.cuda.synchronize()
 
 
-def product(
-    size: str, device: str, precision: str, ceilings: dict[str, float]
-) -> Iterator[dict[str, Any]]:
-    """Yield the TFLOP/s of a product of two square matrices of random numbers.
-
-    It is kept in ``ceilings``, by precision.
-    """
+def product(size: str, device: str, precision: str) -> Iterator[dict[str, Any]]:
+    """Yield the TFLOP/s of a product of two square matrices of random numbers."""
     side = 8192 if size == "full" else 256
     number = getattr(torch, precision) if precision in HALF else torch.float32
     left, right = (torch.randn(side, side, device=device, dtype=number) for _ in range(2))
@@ -128,8 +116,7 @@ def product(
     with products_in(precision):
         multiply()
         taken = seconds(multiply) / TIMES
-    ceilings[precision] = 2 * side**3 / taken / 1e12
-    yield {"side": side, "tflop_a_second": round(ceilings[precision], 4)}
+    yield {"side": side, "tflop_a_second": round(2 * side**3 / taken / 1e12, 4)}
 
 
 def copies(size: str, device: str) -> Iterator[dict[str, Any]]:
