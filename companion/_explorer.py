@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -111,7 +112,8 @@ class Panel:
         data = json.dumps(self.data(), separators=(",", ":"), ensure_ascii=False)
         data = data.replace("<", "\\u003c")  # No label ends this script, or begins another.
         return (
-            f'<div class="explorer" role="group" aria-label="{html.escape(self.name)}">'
+            f'<div class="explorer" id="{_address(self.name)}" role="group" '
+            f'aria-label="{html.escape(self.name)}">'
             f'<div class="explorer-controls">{"".join(map(self._control, self.choices))}</div>'
             '<p class="explorer-text" data-part="text" aria-live="polite"></p>'
             '<div data-part="views"></div>'
@@ -167,6 +169,15 @@ def _case(drawing: dict[str, Any], marks: _Once, frames: _Once) -> dict[str, Any
     """Return a drawing whose marks, and all but marks and sentence, are places in lists."""
     own = {"sentence": drawing["sentence"], "marks": [marks.place(m) for m in drawing["marks"]]}
     return own | {"frame": frames.place({k: v for k, v in drawing.items() if k not in own})}
+
+
+def _address(name: str) -> str:
+    """Return the id of a panel: what the page's address keeps of it begins so.
+
+    >>> _address("One test, and what chance gives")
+    'panel-one-test-and-what-chance-gives'
+    """
+    return "-".join(["panel", *re.findall(r"\w+", name.lower())])
 
 
 def _switches(values: Sequence[Any]) -> bool:

@@ -373,7 +373,53 @@ def names_of(scores: pandas.DataFrame) -> dict[str, str]:
     return TINY if profile_of(scores) == "planted" else NAMES
 
 
-# The panel
+# The panels
+
+
+def printed_panel() -> Panel:
+    """Return the panel of Tables 3 and 4: a model's tests at a level, in Experiments 1 and 2.
+
+    Examples
+    --------
+    >>> printed_panel().sentence("VL-BERT", "word").partition(":")[0]
+    '3 of 12 results of VL-BERT at word level change sign'
+    """
+    sizes = pandas.concat(published.table("ross2021", n) for n in (3, 4))
+    sizes = sizes[sizes["test"] != "C8"]  # Printed alike in both tables.
+    order = list(dict.fromkeys(sizes["test"]))[::-1]
+    cases = {}
+    for (model, letter), rows in sizes.groupby(["model", "level"], sort=False):
+        wide = rows.pivot(index="test", columns="experiment", values="effect_size").reindex(order)
+        cases[model, LETTERS[letter]] = _moves(wide.dropna(), model, LETTERS[letter])
+    models, levels = (list(dict.fromkeys(column)) for column in zip(*cases, strict=True))
+    return Panel("Pictures and single results", {"Model": models, "Level": levels}, cases)
+
+
+def _moves(wide: pandas.DataFrame, model: str, level: str) -> Drawing:
+    """Draw the effect sizes of tests with any pictures and with those of the own group."""
+    heights = list(range(len(wide)))
+    rows = zip(heights, wide[1], wide[2], strict=True)
+    lines = [{"kind": "line", "x": ends, "y": [y, y], "thin": True} for y, *ends in rows]
+    marks = [
+        {"kind": "dots", "x": wide[k], "y": heights, "group": k - 1, "names": [name] * len(wide)}
+        | {"label": name}
+        for k, name in ((1, "any pictures (Experiment 1)"), (2, "those of the own group (2)"))
+    ]
+    turned = (wide[1] * wide[2] < 0).sum()
+    return Drawing(
+        f"{turned} of {len(wide)} results of {model} at {level} level change sign: their mean goes "
+        f"from {signed(wide[1].mean())} to {signed(wide[2].mean())}.",
+        [{"kind": "rule", "x": [0]}, *lines, *marks],
+        "effect size d, as printed",
+        "",
+        (-2.1, 2.1),
+        (-0.7, len(wide) - 0.3),
+        "A row a test with two dots, joined by a line.",
+        table=wide.add_prefix("Experiment ").iloc[::-1].reset_index(),
+        y_ticks=dict(enumerate(wide.index)),
+        height=90 + 22 * len(wide),
+    )
+
 
 SINGLE = ("occupation-gender", "C6", "C8", "ABW")
 """The tests of the panel."""

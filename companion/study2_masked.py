@@ -1,5 +1,6 @@
 """Tables of study 2's chapter, what its pictures show, and the checks of its exercises."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from biaslib.metrics import masked_lm
 from biaslib.runtime import TASTE
 from biaslib.studies import study2_masked as study
 from companion._check import Check, judge_function, judge_list
+from companion._drawing import Drawing
+from companion._explorer import Panel
 from companion._shared import availability_table, emoji_on_white, of_the_run, p_cells
 
 PAPER = "srinivasan2021"
@@ -19,6 +22,44 @@ WITH_IMAGES = ("S_L", "S_V")
 THREE_SOURCES = ("S_PT", *WITH_IMAGES)
 SHOWN_LEVELS = (*THREE_SOURCES, "S_L, no image")
 """The sources that are shown beside their truth."""
+
+PROBABILITIES = (0.01, 0.05, 0.1, 0.2, 0.5)
+"""What the panel offers for each of its three probabilities."""
+
+
+def score_panel() -> Panel:
+    """Return the panel of the method: three probabilities of a word, and S and B of them.
+
+    Examples
+    --------
+    >>> score_panel().sentence(0.2, 0.05, 0.1)
+    'S(f) = ln(0.2 / 0.1) = 0.69, S(m) = ln(0.05 / 0.1) = −0.69, so B = 1.39: towards women.'
+    """
+    names = [f"P(thing | {agent})" for agent in ("woman", "man", "person")]
+    cases = {case: _of_probabilities(*case) for case in itertools.product(PROBABILITIES, repeat=3)}
+    choices = {name: list(PROBABILITIES) for name in names}
+    return Panel("Three probabilities and a score", choices, cases, (0.2, 0.05, 0.1))
+
+
+def _of_probabilities(woman: float, man: float, person: float) -> Drawing:
+    of_women, of_men = np.log(woman / person), np.log(man / person)
+    bias = of_women - of_men
+    side = "towards women" if bias > 0 else "towards men" if bias < 0 else "neither way"
+    values, names = [of_women, of_men, bias], ["S(f)", "S(m)", "B"]
+    reach = np.log(PROBABILITIES[-1] / PROBABILITIES[0])
+    return Drawing(
+        f"S(f) = ln({woman:g} / {person:g}) = {signed(of_women)}, S(m) = ln({man:g} / {person:g}) "
+        f"= {signed(of_men)}, so B = {signed(bias)}: {side}.",
+        [{"kind": "bars", "x": [0, 1, 2], "y": values, "width": 0.6}, {"kind": "rule", "y": [0]}],
+        "",
+        "score, natural logarithm",
+        (-0.6, 2.6),
+        (-reach, reach),
+        "Three bars, S of women, S of men, and B, their difference.",
+        table=pandas.DataFrame({"score": names, "value": values}),
+        x_ticks=dict(enumerate(names)),
+    )
+
 
 NAMES = {"vl-bert": "VL-BERT", "visualbert": "VisualBERT", "bert": "BERT"}
 """Models by their names in the registry; a planted one is called tiny."""

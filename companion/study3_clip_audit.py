@@ -13,6 +13,8 @@ from biaslib.metrics import caption_association
 from biaslib.runtime import TASTE, unknown_name
 from biaslib.studies import study3_clip_audit as study
 from companion._check import Check, judge_function, judge_list
+from companion._drawing import Drawing
+from companion._explorer import Panel
 from companion._shared import availability_table
 
 PAPER = "hamidieh2023"
@@ -21,6 +23,43 @@ OPEN_TYPES = ("Occupation", "Activity")
 """Types of bias whose words stand in the open; those of the others are behind a note."""
 
 # What the paper prints
+
+
+def printed_panel() -> Panel:
+    """Return the panel of Tables 3 to 6 and 11 to 18: a list of words, a row a group, on one axis.
+
+    The words themselves show when a mark is asked for, since some of them are harmful.
+
+    Examples
+    --------
+    >>> printed_panel().sentence("Religion, by race")
+    'The highest of 70 printed scores is 1.62, for Indian faces.'
+    """
+    cases = {}
+    for number in (*range(11, 19), *range(3, 7)):
+        rows = published.table(PAPER, number)
+        name = f"{rows['category'].iloc[0]}, by {rows['facet'].iloc[0]}"
+        cases.setdefault((name,), _by_group(rows))
+    return Panel("A list of words", {"List": [name for (name,) in cases]}, cases)
+
+
+def _by_group(rows: pandas.DataFrame) -> Drawing:
+    order = list(dict.fromkeys(rows["group"]))[::-1]
+    top = rows.loc[rows["casc"].idxmax()]
+    dots = {"kind": "dots", "x": rows["casc"], "y": rows["group"].map(order.index)}
+    return Drawing(
+        f"The highest of {len(rows)} printed scores is {top['casc']:.2f}, for {top['group']} "
+        "faces.",
+        [{"kind": "rule", "x": [0, 1], "thin": True}, dots | {"names": rows["word"]}],
+        "C-ASC, as printed",
+        "faces labelled",
+        (-0.7, 1.8),
+        (-0.6, len(order) - 0.4),
+        "A row of dots for each group, a dot a word.",
+        table=rows[["group", "rank", "word", "casc"]],
+        y_ticks=dict(enumerate(order)),
+        height=100 + 34 * len(order),
+    )
 
 
 def printed_first() -> pandas.DataFrame:

@@ -1,5 +1,6 @@
 """Tables of study 4's chapter, and the checks of its exercises."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from biaslib.metrics import caption_selection
 from biaslib.runtime import TASTE
 from biaslib.studies import study4_captions as study
 from companion._check import Check, judge_function, judge_list
+from companion._drawing import Drawing
+from companion._explorer import Panel
 from companion._shared import emoji_on_white, of_the_run, p_cells
 from companion.published_numbers import paired_bounds, score_intervals
 
@@ -26,6 +29,52 @@ SHOWN_SUBSETS = {
 }
 NO_MODEL = ("oracle", "(imaginary)")
 """What stands in a column of models and is none."""
+
+
+MARKS = {"guessing, a third": "guessing", "never looks, takes no side": "half of vlrs"}
+"""Marks of the panel, as they are offered, and in the legend."""
+
+
+def printed_panel() -> Panel:
+    """Return the panel of Tables 3 and 4: a category's printed vlbs beside one of two marks.
+
+    Examples
+    --------
+    >>> printed_panel().sentence("gender", "never looks, takes no side")
+    'gender: 1 of 6 intervals lies above its mark, 0 lie below.'
+    """
+    rows, cases = score_intervals(), {}
+    for category, mark in itertools.product(dict.fromkeys(rows["category"]), MARKS):
+        wide = rows[rows["category"] == category].set_index(["metric", "model"])
+        picked = wide.loc["vlbs"].sort_values("percent")
+        half = wide.loc["vlrs", "percent"].reindex(picked.index) / 2
+        at = half if MARKS[mark] == "half of vlrs" else half * 0 + 100 / 3
+        cases[category, mark] = _beside_mark(picked, at, category, MARKS[mark])
+    categories = list(dict.fromkeys(category for category, _ in cases))
+    choices = {"Pictures of": categories, "Beside": list(MARKS)}
+    return Panel("Stereotypes picked, beside a mark", choices, cases)
+
+
+def _beside_mark(picked: pandas.DataFrame, at: pandas.Series, category: str, mark: str) -> Drawing:
+    above, below = (picked["low"] > at).sum(), (picked["high"] < at).sum()
+    heights = list(range(len(picked)))
+    dots = {"kind": "dots", "x": picked["percent"], "y": heights, "along": "x"}
+    dots |= {"low": picked["low"], "high": picked["high"], "label": "vlbs, as printed"}
+    marks = {"kind": "dots", "x": at, "y": heights, "group": 5, "label": mark}
+    verbs = ["lies" if n == 1 else "lie" for n in (above, below)]
+    return Drawing(
+        f"{category}: {above} of {len(picked)} intervals {verbs[0]} above its mark, {below} "
+        f"{verbs[1]} below.",
+        [marks, dots],
+        "stereotype picked, % of pictures",
+        "",
+        (0, 100),
+        (-0.6, len(picked) - 0.4),
+        "A row a model with a dot, its interval and a mark.",
+        table=picked.assign(mark=at)[["percent", "low", "high", "n", "mark"]].reset_index(),
+        y_ticks=dict(enumerate(picked.index)),
+        height=260,
+    )
 
 
 def tiny(table: pandas.DataFrame, profile: str = "planted") -> pandas.DataFrame:

@@ -63,6 +63,20 @@ PACKAGES = (
         files={"LICENSE": "", "dist/reveal.js": "", "dist/reveal.css": ""},
     ),
     Package(
+        name="@fontsource-variable/source-sans-3",
+        version="5.3.1",
+        sha256="dfa23bee63f9cc5c2871149a453215093bd8f1b694a5c1d999ecdc7560435fcf",
+        target="book/static/vendor/source-sans-3",
+        files={"LICENSE": "", "files/*-latin-wght-*.woff2": ""},
+    ),
+    Package(
+        name="@fontsource-variable/source-code-pro",
+        version="5.3.1",
+        sha256="1dcc7f2c5f4cae190ed582852a0180eebe87084cac9d06de7429e44c31a39a38",
+        target="book/static/vendor/source-code-pro",
+        files={"LICENSE": "", "files/*-latin-wght-normal.woff2": ""},
+    ),
+    Package(
         name="axe-core",
         version="4.14.1",
         sha256="e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745",

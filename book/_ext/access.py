@@ -14,6 +14,10 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 from sphinx.util.typing import stringify_annotation
 
+DOUBLED = (' id="exercise-content"', ' id="solution-content"')
+"""Ids that every exercise of a page gets, and that nothing links to."""
+
+KEPT = ("_modules/", "_sources/", "_static/", "teach/")
 EXTRA_PAGES = {"genindex", "index", "py-modindex", "search"}
 
 
@@ -49,11 +53,13 @@ def shorten_array_like(app, what, name, obj, options, signature, returned) -> No
 def mend_body(app, pagename, templatename, context, doctree) -> None:
     """Take out what tells a screen reader something else than the page shows.
 
-    The entries of a bibliography are not list items, so that it is no list; and what opens a folded
-    cell is named by its own words, which tell what is inside.
+    The entries of a bibliography are not list items, so that it is no list; what opens a folded
+    cell is named by its own words, which tell what is inside; and no id stands twice.
     """
     body = context.get("body")
     if body:
+        for name in DOUBLED:
+            body = body.replace(name, "")
         body = body.replace(' role="list" class="citation-list"', ' class="citation-list"')
         context["body"] = body.replace('<summary aria-label="Toggle hidden content">', "<summary>")
 
@@ -66,5 +72,5 @@ def remove_stale_pages(app, exception) -> None:
     wanted = set(app.env.found_docs) | EXTRA_PAGES
     for page in output.rglob("*.html"):
         name = page.relative_to(output).with_suffix("").as_posix()
-        if name not in wanted and not name.startswith(("_static/", "_sources/", "teach/")):
+        if name not in wanted and not name.startswith(KEPT):
             page.unlink()

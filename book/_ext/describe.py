@@ -25,6 +25,7 @@ def setup(app):
     app.add_config_value("social_image_alt", "", "html")
     app.connect("doctree-read", describe)
     app.connect("doctree-read", add_terms)
+    app.connect("env-check-consistency", keep_terms)
     app.connect("html-page-context", add_tags)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -67,6 +68,14 @@ def add_terms(app, doctree) -> None:
         target = section["ids"][0]
         entries = [("single", term, target, "main", None) for term in terms]
         section.insert(1, addnodes.index(entries=entries, inline=False))
+        app.env.metadata[app.env.docname]["search_target"] = target
+
+
+def keep_terms(app, env) -> None:
+    """Give the search the terms of pages that are not written again: Sphinx forgets those."""
+    for name, terms in app.config.search_terms.items():
+        target = env.metadata.get(name, {}).get("search_target", "")
+        env._search_index_index_entries[name] = [(term, target, "main") for term in terms]
 
 
 def add_tags(app, pagename, templatename, context, doctree) -> None:

@@ -4,9 +4,10 @@
 :tag: start-page
 ```
 
-stands for the outputs of the notebook's cells with that tag, in their order. Nothing is typed
-twice, and nothing is shown that the present code did not compute: pages with such a block are read
-after all others, when every notebook has run, and at every build.
+stands for the outputs of the notebook's cells with that tag, in their order. Without a tag it is
+the picture of the notebook's first figure. Nothing is typed twice, and nothing is shown that the
+present code did not compute: pages with such a block are read after all others, when every notebook
+has run, and at every build.
 """
 
 import re
@@ -20,6 +21,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 LOGGER = logging.getLogger(__name__)
+FIGURE = re.compile(r"^:{3,}\{figure\} (?P<address>\S+)\n(?:.*\n)*?:alt: (?P<alt>.*)$", re.M)
+CLASS = re.compile(r"^:class: (.*)$", re.M)
 NAME = re.compile(r"^:name: .*\n", re.M)
 
 
@@ -48,7 +51,10 @@ class FromRun(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
         path = self.env.doc2path(self.arguments[0])
-        outputs = tagged_outputs(executed(path, self.env), self.options["tag"])
+        notebook = executed(path, self.env)
+        if "tag" not in self.options:
+            return first_picture(notebook)
+        outputs = tagged_outputs(notebook, self.options["tag"])
         if not outputs:
             LOGGER.warning("no output of %s has the tag", path, location=self.get_location())
         return [node for output in outputs for node in self._shown(output["data"])]
@@ -68,6 +74,20 @@ def executed(path: str, env):
     except KeyError:
         return None
     return cache.get_cache_bundle(record.pk).nb
+
+
+def first_picture(notebook) -> list[nodes.Node]:
+    """Return the picture of a notebook's first figure; nothing if it was not run."""
+    outputs = [
+        out for cell in (notebook.cells if notebook else ()) for out in cell.get("outputs", ())
+    ]
+    texts = [each.get("data", {}).get("text/markdown", "") for each in outputs]
+    found = next(filter(None, map(FIGURE.search, texts)), None)
+    if found is None:
+        return []
+    classes = CLASS.search(found.string)
+    looks = ["first-figure", *(classes[1].split() if classes else ())]
+    return [nodes.image("", uri=found["address"], alt=found["alt"], classes=looks)]
 
 
 def tagged_outputs(notebook, tag: str) -> list:

@@ -3,13 +3,17 @@
 Figures and listed tables get these from Sphinx; what a cell puts out is HTML by then. A table that
 is folded is numbered where it is opened, in the same sequence, which goes on from the page's last
 table of Sphinx. Its address is made of the first words of its caption, so that it stays where
-others are put before it; words with digits are left out, since they may be results.
+others are put before it; words with digits are left out, since they may be results. Below each is
+a file of it, with its source and its licence.
 """
 
+import csv
 import html
+import io
 import itertools
 import re
 from collections import Counter
+from pathlib import Path
 
 CHAPTER = re.compile(r'<span class="section-number">(\d+)\. ?</span>')
 LISTED = '<span class="caption-number">Table '
@@ -21,6 +25,15 @@ TABLE = re.compile(
 )
 BEHIND = "Table behind the figure: "
 WORDS = 8
+WHOLE = re.compile(
+    r'<div class="table-scroll[^"]*" id="(?P<name>[^"]*)"[^>]* aria-label="(?P<title>[^"]*)"[^>]*>'
+    r'\s*<table class="bias-table">(?P<inside>.*?)</table>\s*</div>',
+    re.S,
+)
+ROW, CELL = re.compile(r"<tr>(.*?)</tr>", re.S), re.compile(r"<t[hd]([^>]*)>(.*?)</t[hd]>", re.S)
+FILES = "_tables"
+FILE = '<p class="table-file"><a href="{0}" download>CSV</a></p>'
+LICENCE = "CC BY 4.0; what a paper printed is cited as that paper's"
 LINK = '<a class="headerlink" href="#{0}" title="Link to this table">#</a>'
 
 
@@ -31,8 +44,51 @@ def setup(app):
 
 def number(app, pagename, templatename, context, doctree) -> None:
     """Number the tables of a page."""
-    if "body" in context:
-        context["body"] = numbered(context["body"])
+    if "body" not in context:
+        return
+    body = numbered(context["body"])
+    folder = f"{FILES}/{pagename.rpartition('/')[2]}"
+    source = f"{html.unescape(plain(context.get('title', '')))}, {app.config.project}"
+    for found in WHOLE.finditer(body):
+        path = Path(app.outdir, folder, f"{found['name']}.csv")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(as_csv(found, source), encoding="utf-8")
+    up = "../" * pagename.count("/")
+    context["body"] = WHOLE.sub(
+        lambda found: found[0] + FILE.format(f"{up}{folder}/{found['name']}.csv"), body
+    )
+
+
+def as_csv(found: re.Match, source: str) -> str:
+    """Return a table as CSV: its source in a comment, then heading and rows, numbers as numbers.
+
+    >>> frame = '<div class="table-scroll" id="table-n" aria-label="N"><table class="bias-table">'
+    >>> rows = '<tr><th>word</th><th>n</th></tr><tr><th>a</th><td class="number">−1,2</td></tr>'
+    >>> print(as_csv(WHOLE.search(f"{frame}{rows}</table></div>"), "A page").replace("\\r", ""))
+    # N. From: A page. Licence: CC BY 4.0; what a paper printed is cited as that paper's
+    word,n
+    a,-12
+    <BLANKLINE>
+    """
+    file = io.StringIO()
+    told = f"{html.unescape(found['title']).rstrip('.')}. From: {source}. Licence: {LICENCE}"
+    file.write(f"# {told}\n")
+    rows = csv.writer(file, lineterminator="\n")
+    for row in ROW.findall(found["inside"]):
+        rows.writerow([_value(*cell) for cell in CELL.findall(row)])
+    return file.getvalue()
+
+
+def plain(text: str) -> str:
+    """Return HTML without its tags."""
+    return re.sub(r"<[^>]*>", "", text)
+
+
+def _value(attributes: str, inside: str) -> str:
+    text = html.unescape(plain(inside)).strip()
+    if "number" not in attributes:
+        return text
+    return "" if text == "–" else text.replace(",", "").replace("−", "-")
 
 
 def numbered(body: str) -> str:

@@ -1,4 +1,6 @@
 // Draws every panel of a page that is not drawn yet: the book loads it once, a notebook with each panel.
+// On a page of the book the address keeps what is chosen; a notebook's address is not ours to change.
+const panelsKeepAddress = Boolean(document.currentScript && document.currentScript.src);
 document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
   root.dataset.drawn = "";
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
@@ -37,12 +39,26 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
   const at = (value, ends, start, stop) =>
     start + (stop - start) * Math.min(Math.max((value - ends[0]) / (ends[1] - ends[0]), 0), 1);
 
+  // "CLIP, vlbs: stereotype picked, % 45.72": the kind that the mark stands at, its name, its numbers. A
+  // name that has its number already stands alone.
+  function told(shown, name, values) {
+    if (/[=:] ?[−-]?\d/.test(name)) return name;
+    const ofKinds = (axis) => shown.ticks[axis].some(([, text]) => isNaN(text.replace("−", "-").replace("%", "")));
+    const kinds = [], numbers = [];
+    values.forEach((value, axis) => {
+      if (ofKinds(axis)) kinds.push(...shown.ticks[axis].filter(([at]) => at === value).map(([, text]) => text));
+      else if (shown.labels[axis]) numbers.push(`${shown.labels[axis]} ${String(+value.toPrecision(4)).replace("-", "−")}`);
+    });
+    return [[...kinds, name].join(", "), numbers.join(", ")].filter(Boolean).join(": ");
+  }
+
   function axesOf(shown) {
     const left = shown.left, right = WIDTH - RIGHT, top = TOP, base = shown.height - BASE;
     return {
       left, right, top, base,
       x: (value) => at(value, shown.x, left, right),
       y: (value) => at(value, shown.y, base, top),
+      told: (name, ...values) => told(shown, name, values),
     };
   }
 
@@ -104,8 +120,11 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
         const transform = `translate(${+x.toFixed(2)} ${+y.toFixed(2)})`;
         const end = x > (axes.left + axes.right) / 2, text = (mark.text || [])[i];
         const dot = made("path", { d: SHAPES[group(mark)], transform, class: className(mark) });
-        const name = (mark.names || [])[i] || text;
-        if (name) dot.append(made("title", {}, name));
+        const name = (mark.names || [])[i] || text || mark.label;
+        if (name) {
+          dot.append(made("title", {}, name));
+          dot.named = { x, y, text: axes.told(name, value, mark.y[i]) };
+        }
         yield dot;
         if (text) yield words(x + (end ? -8 : 8), y + 4, text, end ? "end" : "start", "word");
       }
@@ -152,6 +171,39 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
     return box("figure", "", image, caption);
   }
 
+  // Marks with a name are read out, and ringed, where a finger or the pointer touches one, and as the
+  // arrow keys move from one to the next.
+  function readable(plot, marks) {
+    const ring = made("circle", { r: 9, class: "explorer-ring", visibility: "hidden" });
+    const told = box("p", "explorer-mark");
+    told.setAttribute("aria-live", "polite");
+    told.textContent = "Tap a mark for its name, or move between marks with the arrow keys.";
+    const ordered = marks.slice().sort((a, b) => a.x - b.x || a.y - b.y);
+    let current = -1;
+    function point(at) {
+      current = (at + ordered.length) % ordered.length;
+      const { x, y, text } = ordered[current];
+      for (const [key, value] of Object.entries({ cx: x, cy: y, visibility: "visible" })) ring.setAttribute(key, value);
+      told.textContent = text;
+    }
+    plot.addEventListener("click", (event) => {
+      const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(plot.getScreenCTM().inverse());
+      const away = ordered.map(({ x, y }) => Math.hypot(x - place.x, y - place.y));
+      const nearest = away.indexOf(Math.min(...away));
+      if (away[nearest] < 30) point(nearest);
+    });
+    plot.addEventListener("keydown", (event) => {
+      const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+      if (event.key in steps) point(current < 0 && steps[event.key] < 0 ? -1 : current + steps[event.key]);
+      else if (event.key === "Home" || event.key === "End") point(event.key === "Home" ? 0 : -1);
+      else return;
+      event.preventDefault();
+    });
+    plot.setAttribute("tabindex", "0");
+    plot.append(ring);
+    return told;
+  }
+
   function view(shown) {
     const axes = axesOf(shown);
     const plot = made("svg", {
@@ -160,9 +212,11 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
     });
     plot.append(...frame(axes, shown));
     for (const mark of shown.marks) plot.append(...DRAWN[mark.kind](axes, mark));
+    const names = [...plot.children].map((each) => each.named).filter(Boolean);
     const named = shown.marks.filter((mark) => mark.label);
     const legend = named.map((mark) => box("li", "", swatch(mark), ` ${mark.label}`));
-    const node = box("div", "explorer-view", plot, box("ul", "explorer-legend", ...legend));
+    const told = names.length > 1 ? [readable(plot, names)] : [];
+    const node = box("div", "explorer-view", plot, ...told, box("ul", "explorer-legend", ...legend));
     if (shown.images.length) node.append(box("div", "explorer-images", ...shown.images.map(picture)));
     node.insertAdjacentHTML("beforeend", shown.table);
     return node;
@@ -187,6 +241,24 @@ document.querySelectorAll(".explorer:not([data-drawn])").forEach((root) => {
     part("text").textContent = shown.map((each) => each.sentence).join(" ") || data.missing;
   }
 
-  controls.forEach((control) => control.addEventListener("input", draw));
+  const address = `#${root.id}=`;
+
+  function restore() {
+    const values = location.hash.slice(address.length).split(",");
+    const choices = (control) => control.options ? control.options.length : Number(control.max || 1) + 1;
+    const known = (control, value) => /^\d+$/.test(value) && Number(value) < choices(control);
+    if (values.length !== controls.length || !controls.every((control, i) => known(control, values[i]))) return;
+    controls.forEach((control, i) => {
+      if (control.type === "checkbox") control.checked = values[i] === "1";
+      else control.value = values[i];
+    });
+    root.scrollIntoView({ block: "center" });
+  }
+
+  if (panelsKeepAddress && root.id && location.hash.startsWith(address)) restore();
+  controls.forEach((control) => control.addEventListener("input", () => {
+    draw();
+    if (panelsKeepAddress && root.id) history.replaceState(null, "", address + controls.map(chosen).join(","));
+  }));
   draw();
 });
