@@ -7,8 +7,8 @@ the same questions:
 - study 2: how much more an entity goes with a woman than with a man, beside what is planted;
 - study 4: how often the stereotypical caption of three is picked in an anti-stereotypical picture.
 
-Study 2 is put to any model here; the answers to all questions by models of three worlds are
-recorded (``plantedworld/data/generative.md``).
+The answers to all questions by models of three worlds are recorded
+(``plantedworld/data/generative.md``).
 
 The statistics and the worlds of the verdict were set before a model of those worlds was trained:
 see ``plantedworld/RECIPES.md``.
@@ -20,17 +20,13 @@ from typing import Any
 import numpy as np
 import pandas
 
-import plantedworld
-from biaslib import stimuli
 from biaslib.models.generative import PROMPTS, Generative
-from biaslib.studies import study2_masked
-from plantedworld import Scenes, agents_with_entities, blank
+from plantedworld import Scenes, blank
 from plantedworld.studies.measures import mean_over_seeds
 from plantedworld.studies.recovery import rank_within_signs
 
 __all__ = [
     "SCORES",
-    "associations",
     "caption_scores",
     "finding",
     "recovery",
@@ -48,9 +44,6 @@ SCORES = {
     "no picture": "no picture at all",
 }
 """Scores of a caption, and what figures call them; the last is a stand-in that sees nothing."""
-
-DRAW = 2126
-"""Seed of the scenes."""
 
 
 def caption_scores(
@@ -96,82 +89,6 @@ def caption_scores(
 
 
 # Study 2
-
-
-def associations(model: Generative, seed: int, per_agent: int = 1) -> pandas.DataFrame:
-    r"""Return how much more each entity goes with women than with men, by every score.
-
-    .. math:: B(E) = \overline{s(I_f, E_f) - s(I_f, N_f)} - \overline{s(I_m, E_m) - s(I_m, N_m)}
-
-    with :math:`s(I_f, E_f)` the score of study 2's caption of a woman with the entity beside a
-    picture of a woman that hides what she has, and N the entity of that world on which least is
-    planted: a choice needs a second caption, and the other scores have it too.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row an entity and score: *item*, *score*, *value*; *planted*, the same of the exact
-        log-probabilities of entities in the world of dose 3.
-    """
-    exact = _exact_log_odds(seed)
-    neutral = exact.abs().idxmin()
-    sentences = study2_masked.captions(stimuli.entities()).set_index("entity")["caption"]
-    items = [each for each in exact.index if each != neutral]
-    scenes = agents_with_entities(np.random.default_rng(DRAW), items, per_agent, "hidden")
-    pairs = [
-        [_filled(sentences[entity], gender, entity), _filled(sentences[neutral], gender, neutral)]
-        for entity, gender in zip(scenes["entity"], scenes["gender"], strict=True)
-    ]
-    scores = {
-        name: each[:, 0] - each[:, 1] for name, each in caption_scores(model, scenes, pairs).items()
-    }
-    asked = model.scored_by("total", PROMPTS)
-    entity, neither = (
-        _completed(asked, scenes, sentences, each)
-        for each in (scenes["entity"], [neutral] * len(scenes))
-    )
-    scores["cloze"] = entity - neither
-    side = scenes["gender"].map({"woman": 1.0, "man": -1.0})
-    rows = [
-        pandas.DataFrame({"item": scenes["entity"], "score": name, "value": value * side})
-        for name, value in scores.items()
-    ]
-    table = pandas.concat(rows).groupby(["score", "item"], sort=False)["value"].mean() * 2
-    planted = exact - exact[neutral]
-    return table.reset_index().assign(planted=lambda each: each["item"].map(planted))
-
-
-def _filled(sentence: str, agent: str, entity: str) -> str:
-    return sentence.format(agent=agent).replace("[MASK]", entity)
-
-
-def _completed(model: Generative, scenes, sentences, entities) -> np.ndarray:
-    """Return the log-probability of each scene's entity and what follows, given what is before."""
-    texts = [
-        sentences[entity].format(agent=gender)
-        for entity, gender in zip(entities, scenes["gender"], strict=True)
-    ]
-    shown = Scenes(scenes)
-    return np.array(
-        [
-            model.mask_log_prob([text], [entity], shown.part([at]))[0, 0]
-            for at, (text, entity) in enumerate(zip(texts, entities, strict=True))
-        ]
-    )
-
-
-def _exact_log_odds(seed: int) -> pandas.Series:
-    """Return log P(entity | woman) less log P(entity | man), both said and seen, at dose 3."""
-    truth = plantedworld.world(3, seed).truth
-    sentences = study2_masked.captions(stimuli.entities()).set_index("entity")["caption"]
-    scenes = agents_with_entities(np.random.default_rng(DRAW), None, 1, "hidden")
-    log_p = []
-    for row, (entity, gender) in enumerate(zip(scenes["entity"], scenes["gender"], strict=True)):
-        text = sentences[entity].format(agent=gender)
-        log_p.append(truth.mask_log_prob([text], [entity], scenes.iloc[[row]])[0, 0])
-    table = scenes[["entity", "gender"]].assign(log_p=log_p)
-    wide = table.pivot(index="entity", columns="gender", values="log_p")
-    return (wide["woman"] - wide["man"]).loc[stimuli.entities()["entity"]]
 
 
 def recovery(associated: pandas.DataFrame) -> pandas.DataFrame:
