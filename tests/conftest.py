@@ -102,6 +102,25 @@ def encoder():
 
 
 @pytest.fixture(scope="session")
+def official(tmp_path_factory):
+    """Repositories of all registered models in the official formats, with random weights."""
+    from support import repositories
+
+    folder = tmp_path_factory.mktemp("official")
+    repositories.build_all(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hub(official, tmp_path_factory):
+    """A hub on this machine that has them."""
+    from support.hub import instead_of_the_real_one
+
+    with instead_of_the_real_one(official, tmp_path_factory.mktemp("scratch")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def browser():
     """One headless Chromium for all tests that need one."""
     from support.browser import launched

@@ -13,7 +13,6 @@ import pytest
 import torch
 import transformers
 from support import repositories
-from support.hub import instead_of_the_real_one
 
 from biaslib import capabilities as can
 from biaslib import models
@@ -26,19 +25,6 @@ from biaslib.runtime import Lock, UnknownNameError, file_sha256
 pytestmark = pytest.mark.filterwarnings("ignore:.* was trained on features of:UserWarning")
 
 TEXTS = [repositories.SENTENCE, "the woman is here"]
-
-
-@pytest.fixture(scope="module")
-def official(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("official")
-    repositories.build_all(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def hub(official, tmp_path_factory):
-    with instead_of_the_real_one(official, tmp_path_factory.mktemp("scratch")) as running:
-        yield running
 
 
 @pytest.mark.parametrize("name", repositories.BUILDERS)

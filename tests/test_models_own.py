@@ -4,8 +4,6 @@ import shutil
 
 import pytest
 from safetensors.torch import save_file
-from support import repositories
-from support.hub import instead_of_the_real_one
 
 from biaslib import models
 from biaslib.checkpoints.weights import read_weights
@@ -15,19 +13,6 @@ TEXT = ["the nurse is here"]
 
 CALLED = {"google/siglip-base-patch16-224": "siglip", "FacebookAI/roberta-base": "roberta"}
 """Of a kind that the family which reads them reads beside its own."""
-
-
-@pytest.fixture(scope="module")
-def official(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("official")
-    repositories.build_all(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def hub(official, tmp_path_factory):
-    with instead_of_the_real_one(official, tmp_path_factory.mktemp("scratch")) as running:
-        yield running
 
 
 @pytest.mark.parametrize(
