@@ -9,7 +9,6 @@ import dataclasses
 import json
 import re
 import sys
-import tomllib
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +19,6 @@ from bs4 import BeautifulSoup
 from IPython.core.inputtransformer2 import TransformerManager
 from markdown_it import MarkdownIt
 from nbclient import NotebookClient
-from packaging.requirements import Requirement
 
 from biaslib import stimuli
 
@@ -247,30 +245,6 @@ def installed(code):
     exec(code, variables)
     assert all(name == "pip" for name, _ in shell.asked)
     return shell.asked[0][1].format(**variables) if shell.asked else None
-
-
-def test_any_chapter_can_be_run_after_any_other_in_one_environment(monkeypatch, tmp_path):
-    """A second chapter installs if, and only if, its extras hold what the first one's do not."""
-    monkeypatch.chdir(tmp_path)
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wants = {}
-    for path in COPIES:
-        code = TransformerManager().transform_cell(texts(path, "code")[0])
-        wanted = re.search(r'"biaslib(?:\[(.*)\])? @', code)[1] or ""
-        needed = extras["dependencies"] + [
-            line
-            for extra in wanted.split(",")
-            for line in extras["optional-dependencies"].get(extra, ())
-        ]
-        names = frozenset(Requirement(line).name for line in needed) | {"biaslib"}
-        wants[names] = code.replace("YOUR_ACCOUNT/", "somebody/")
-    assert len(wants) >= 5
-    for first in wants:
-        monkeypatch.setattr(metadata, "version", only(first))
-        for second, code in wants.items():
-            assert (installed(code) is None) == (second <= first)
-        monkeypatch.undo()
-        monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(("there", "taken"), [("0.1.0", False), ("0.10.0", True)])
