@@ -6,11 +6,9 @@ A hub and a web server of this machine refuse, are silent, ask for terms, or are
 import csv
 import dataclasses
 import os
-import re
 import shutil
 import time
 import types
-from pathlib import Path
 
 import open_clip
 import pytest
@@ -22,12 +20,11 @@ from support.hub import instead_of_the_real_one
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-import companion
 from biaslib import runtime
 from biaslib.checkpoints import downloads, reach
 from biaslib.errors import CheckpointError
 from biaslib.runtime import _profile
-from biaslib.studies import _fetch, _look, paper, study3_clip_audit
+from biaslib.studies import _fetch, _look, study3_clip_audit
 
 STUDY3 = "study3_clip_audit"
 FAIRFACE, COYO = "HuggingFaceM4/FairFace", "kakaobrain/coyo-700m"
@@ -260,16 +257,6 @@ def test_of_several_addresses_one_is_enough(hub, monkeypatch, tmp_path):
 # Gigabytes and minutes
 
 
-def test_gigabytes_are_those_of_the_list_of_files():
-    path = Path(runtime.__file__).parents[1] / "checkpoints" / "data" / "downloads.csv"
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = [row["Study"] for row in csv.DictReader(file)]
-    weights = dict(re.fullmatch(r"Study (\d): ([\d.]+) GB", row).groups() for row in rows)
-    assert _look.gigabytes(STUDY3, "full") == pytest.approx(
-        float(weights["3"]) + 0.5 + 1.05, abs=0.06
-    )
-
-
 def test_flop_of_the_table_are_those_of_the_networks():
     """Counted by PyTorch on networks without numbers, of the published sizes."""
     vision = open_clip.get_model_config("ViT-H-14")["vision_cfg"]
@@ -302,24 +289,6 @@ def test_minutes_follow_from_flop_and_a_cards_rate(monkeypatch):
     ):
         card(monkeypatch, 14.6, name, capability)
         assert said in runtime.prepare("paper", wanted, STUDY3)
-
-
-@pytest.mark.parametrize("size", ["full", "taste"])
-def test_the_first_cell_says_what_the_page_says(size, monkeypatch):
-    """Gigabytes and minutes of each study on a T4, as book/colab.md shows them."""
-    table = Path(companion.__file__).parent / "data" / {"full": "takes", "taste": "tastes"}[size]
-    with open(table.with_suffix(".csv"), encoding="utf-8", newline="") as file:
-        rows = {row["Study"]: row for row in csv.DictReader(file)}
-    assert sorted(rows) == ["1", "2", "3", "4"]
-    monkeypatch.setattr(reach, "_addresses", lambda source: [])
-    card(monkeypatch, 14.6)
-    for study in paper.STUDIES:
-        row = rows[study[len("study")]]
-        told = runtime.prepare("paper", "auto", study, size=size)
-        assert f"about {row['T4, `auto`']} on Tesla T4 in float16" in told
-        load, unit = row["Downloads"].split()
-        load = float(load) / {"GB": 1, "MB": 1000}[unit]
-        assert f"downloads some {load:.1f} GB" in told
 
 
 def test_the_rate_of_what_is_not_listed_is_timed(monkeypatch):
