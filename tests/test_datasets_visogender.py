@@ -1,11 +1,5 @@
 """VisoGender: invented rows in the authors' format, from a server on this machine."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
-
 import numpy as np
 import pandas
 import pytest
@@ -14,7 +8,7 @@ from support import hostile
 from support.hub import serving
 
 from biaslib import datasets, reproduction
-from biaslib.datasets import links, visogender
+from biaslib.datasets import visogender
 from biaslib.runtime import file_sha256
 from biaslib.studies import study2_masked as study
 
@@ -75,7 +69,13 @@ class Seeing:
 
 
 def test_scores_of_living_links_are_those_of_the_formulas_by_hand(published, tmp_path):
-    found = visogender.fetch(tmp_path / "visogender")
+    folder = tmp_path / "visogender"
+    found = visogender.fetch(folder)
+    pandas.testing.assert_frame_equal(found, visogender.fetch(folder))
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    top = {path.relative_to(folder).parts[0] for path in files}
+    assert top == {".links", "desk", "entities.csv", "links.csv"}
+    assert not any(b"Zaphod" in path.read_bytes() for path in files)  # no name is kept
     used = found[found["used"]].groupby(["occupation", "gender"])["file"].agg("".join).to_dict()
     # Two sizes of one photograph are one: OO_16 is not used. Of judges one living man is left.
     assert used == {
@@ -84,7 +84,7 @@ def test_scores_of_living_links_are_those_of_the_formulas_by_hand(published, tmp
         ("judge", "man"): "OO_14.img",
         ("judge", "woman"): "OO_17.img",
     }
-    options = {"folder": tmp_path / "visogender", "per_agent": 5, "size": "full"}
+    options = {"folder": folder, "per_agent": 5, "size": "full"}
     with pytest.raises(datasets.DataError):
         study.paper_inputs(**options)
     given = study.paper_inputs(**options, only_sound=True)
@@ -100,32 +100,3 @@ def test_scores_of_living_links_are_those_of_the_formulas_by_hand(published, tmp
     assert set(reproduction.compare(recorded, study.STUDY)["verdict"]) == {"not run"}
     as_beer = recorded.replace({"test": {"desk": "beer"}})  # an entity of the paper's
     assert set(reproduction.compare(as_beer, study.STUDY)["verdict"]) > {"not run"}
-
-
-FETCH = """
-import sys
-from support import hostile
-from biaslib.datasets import visogender
-visogender.SHA256 = sys.argv[2]
-with hostile.permitted():
-    visogender.fetch(sys.argv[1])
-"""
-
-
-def test_killed_twice_it_goes_on_and_keeps_no_name(published, tmp_path):
-    folder = tmp_path / "killed"
-    command = [sys.executable, "-c", FETCH, str(folder), visogender.SHA256]
-    for pictures in (0, 4):
-        begun = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": ":".join(sys.path)})
-        while begun.poll() is None and len([*folder.glob(".links/*.img")]) <= pictures:
-            time.sleep(0.001)
-        begun.kill()
-        assert begun.wait() == -signal.SIGKILL
-    found = visogender.fetch(folder)
-    asked = sum(path.endswith(".jpeg") for _, path, _ in published.requests)
-    assert asked <= len(found) + 2 * links.PER_HOST  # what was on its way at a kill
-    assert found.equals(visogender.fetch(tmp_path / "whole"))
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    top = {path.relative_to(folder).parts[0] for path in files}
-    assert top == {".links", "desk", "entities.csv", "links.csv"}
-    assert not any(b"Zaphod" in path.read_bytes() for path in files)
