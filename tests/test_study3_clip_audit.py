@@ -346,16 +346,6 @@ def test_a_taste_is_the_first_portraits_of_validation_and_says_so(paper, monkeyp
     assert "beside the paper" not in text
 
 
-@pytest.mark.parametrize("size", runtime.SIZES)
-def test_parts_add_up_to_what_is_said_before(size):
-    needs = runtime.provider("paper").NEEDS["study3_clip_audit", size]
-    parts = study.parts(size)
-    assert sum(part.gigabytes for part in parts) == pytest.approx(needs.download, abs=0.06)
-    assert [part.what for part in parts if part.without] == ["a file of COYO-700M"][
-        : size == "full"
-    ]
-
-
 def test_the_checksum_of_a_taste_is_that_of_its_portraits_labels_and_order(paper, monkeypatch):
     monkeypatch.setattr(study, "TASTE_PORTRAITS", 11)
     before = study.inputs("paper", size="taste").checksum
