@@ -4,6 +4,7 @@ import errno
 import functools
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas
@@ -13,7 +14,7 @@ from biaslib.checkpoints.registry import REGISTRY
 from biaslib.errors import InputError
 from biaslib.runtime import ChecksumError, data_folder
 
-__all__ = ["MISSING", "Part", "data_of_hub", "fetched", "weights"]
+__all__ = ["MISSING", "Part", "data_of_hub", "fetched", "holds", "weights"]
 
 MISSING = ["what", "without it", "reason"]
 """Columns of the table of what could not be fetched."""
@@ -63,12 +64,17 @@ def data_of_hub(
         downloads.fetch_data(repository, pattern, data_folder(folder, make=True))
 
     def here() -> bool:
-        try:
-            return downloads.data_kept(data_folder(folder), pattern)
-        except FileNotFoundError:
-            return False
+        return holds(folder, lambda path: downloads.data_kept(path, pattern))
 
     return Part(what, f"data {repository}", gigabytes, without, get, here)
+
+
+def holds(folder: str, tell: Callable[[Path], bool]) -> bool:
+    """Tell something of a data folder; of one that is not there it is false."""
+    try:
+        return tell(data_folder(folder))
+    except FileNotFoundError:
+        return False
 
 
 def fetched(parts: Sequence[Part]) -> pandas.DataFrame:

@@ -29,7 +29,7 @@ from biaslib.models.stored import cached_outputs
 from biaslib.pictures.images import Pictures, pictures, with_shared_regions
 from biaslib.runtime import progress, unknown_name
 from biaslib.studies import _regions as regions
-from biaslib.studies._fetch import Part, fetched
+from biaslib.studies._fetch import Part, fetched, holds
 from biaslib.studies._fetch import weights as weights_of
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import Recorded, described_test, tidy
@@ -304,10 +304,7 @@ def _own_regions() -> bool:
 
 def _is_here(pattern: str) -> bool:
     """Tell whether the data folder has a file of that pattern: some pictures' links are dead."""
-    try:
-        return any(runtime.data_folder(STUDY).glob(pattern))
-    except FileNotFoundError:
-        return False
+    return holds(STUDY, lambda folder: any(folder.glob(pattern)))
 
 
 def _require_regions() -> None:

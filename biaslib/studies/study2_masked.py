@@ -7,7 +7,6 @@ log-probabilities by :mod:`biaslib.metrics.masked_lm`.
 .. math:: S(E, g) = \ln \frac{P(E \mid g)}{P(E \mid g_N)}, \qquad B(E) = S(E, f) - S(E, m)
 """
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +31,7 @@ from biaslib.pictures.images import (
 )
 from biaslib.pictures.regions import RegionFeatures
 from biaslib.studies import _regions as regions
-from biaslib.studies._fetch import Part, fetched, weights
+from biaslib.studies._fetch import Part, fetched, holds, weights
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import Recorded, tidy
 
@@ -337,9 +336,8 @@ def parts(size: str = "full") -> list[Part]:
         weights("bert"),
         Part(photographs, "", 0, WITHOUT_PICTURES, lambda: runtime.data_folder(STUDY)),
     ]
-    with contextlib.suppress(FileNotFoundError):
-        if regions.file_of(runtime.data_folder(STUDY), "regions") is None:
-            found.append(weights("detector", WITHOUT_PICTURES))
+    if holds(STUDY, lambda folder: regions.file_of(folder, "regions") is None):
+        found.append(weights("detector", WITHOUT_PICTURES))
     return found
 
 

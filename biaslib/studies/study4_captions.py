@@ -37,7 +37,7 @@ from biaslib.models import stored
 from biaslib.pictures.images import Pictures, pictures
 from biaslib.pictures.regions import NothingFoundError
 from biaslib.runtime import Store, data_folder, progress
-from biaslib.studies._fetch import MISSING, Part, fetched, weights
+from biaslib.studies._fetch import MISSING, Part, fetched, holds, weights
 from biaslib.studies._inputs import provided_inputs
 from biaslib.studies.scores import Recorded, tidy
 
@@ -272,10 +272,7 @@ def parts(size: str = "full") -> list[Part]:
         vlstereoset.fetch_images(data_folder("vlstereoset", make=True), category=category)
 
     def here() -> bool:
-        try:
-            return vlstereoset.is_fetched(data_folder("vlstereoset"), category)
-        except FileNotFoundError:
-            return False
+        return holds("vlstereoset", lambda folder: vlstereoset.is_fetched(folder, category))
 
     data = Part("VLStereoSet", vlstereoset.URL, gigabytes, "", get, here)
     if taste:
