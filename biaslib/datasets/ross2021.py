@@ -8,6 +8,7 @@ pictures that are there.
 
 import contextlib
 import functools
+import json
 import os
 import re
 import shlex
@@ -70,25 +71,7 @@ FILES = (
 DATA = Path(__file__).parent / "data"
 STEPS = "book/profiles.md#images-of-study-1"
 
-TESTS = {
-    "weat3": "C3",
-    "weat6": "C6",
-    "weat8": "C8",
-    "weat11": "C11",
-    "weat12": "C12",
-    "weat13": "C13",
-    "occ_gender": "occupation-gender",
-    "occ_race": "occupation-race",
-    "angry_black_woman_stereotype": "ABW",
-    "heilman_gender_double_bind_competent_one_word": "DB-competent-gender",
-    "heilman_gender_double_bind_competent_one_sentence": "DB-competent-gender",
-    "heilman_gender_double_bind_likable_one_word": "DB-likeable-gender",
-    "heilman_gender_double_bind_likable_one_sentence": "DB-likeable-gender",
-    "heilman_race_double_bind_competent_one_word": "DB-competent-race",
-    "heilman_race_double_bind_competent_one_sentence": "DB-competent-race",
-    "heilman_race_double_bind_likable_one_word": "DB-likeable-race",
-    "heilman_race_double_bind_likable_one_sentence": "DB-likeable-race",
-}
+TESTS = json.loads((DATA / "ross2021_tests.json").read_text(encoding="utf-8"))
 """What the released files call the tests, and what we do; most tests have ``sent-<name>`` too.
 
 :meta hide-value:

@@ -28,17 +28,7 @@ __all__ = ["load", "repository", "require_whole"]
 
 PARTS = {"vision_cfg", "text_cfg", "multimodal_cfg"}
 OPTIONS = {"act_kwargs", "norm_kwargs", "tokenizer_kwargs"}
-NAMES = """
-approximate attentional_pool attn_pooler_heads attn_pooler_queries bias block_type clean
-context_length custom_text dim_head elementwise_affine embed_cls embed_dim eos_id eps
-final_ln_after_pool head_width heads hf_model_name hf_model_pretrained hf_pooler_type
-hf_proj_type hf_tokenizer_name image_size init_logit_bias init_logit_scale inplace language
-layers ls_init_value mlp_ratio n_queries negative_slope no_causal_mask no_ln_pre
-nonscalar_logit_scale output_dict output_tokens pad_id patch_dropout patch_size pool_type
-pos_embed_type proj_bias proj_type qk_norm quick_gelu reduction_mask scale_attn scale_attn_inner
-scale_fc scale_heads scaled_cosine_attn strip_sep_token timm_drop timm_drop_path timm_model_name
-timm_model_pretrained timm_pool timm_proj timm_proj_bias tokenizer_mode vocab_size width
-"""
+NAMES = (Path(__file__).parent / "data" / "open_clip_settings.txt").read_text(encoding="utf-8")
 KNOWN = {*PARTS, *OPTIONS, *NAMES.split()}
 """The settings of OpenCLIP 3 that are numbers, words, switches, or groups of these."""
 
