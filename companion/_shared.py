@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -12,22 +13,13 @@ from biaslib import inference
 from biaslib.display import Folded, fold, p_cell
 from plantedworld import assets
 
-TESTS = {
-    "C3": "C3 EA/AA names, pleasant",
-    "C6": "C6 men/women, career/family",
-    "C8": "C8 science/arts, men/women",
-    "C11": "C11 men/women, pleasant",
-    "C12": "C12 EA/AA names, career/family",
-    "C13": "C13 EA/AA names, science/arts",
-    "DB-competent-gender": "DB-competent, men/women",
-    "DB-likeable-gender": "DB-likeable, men/women",
-    "occupation-gender": "occupation, men/women",
-    "DB-competent-race": "DB-competent, EA/AA names",
-    "DB-likeable-race": "DB-likeable, EA/AA names",
-    "occupation-race": "occupation, EA/AA names",
-    "ABW": "ABW angry Black woman",
-}
-"""The tests by name and in our words; EA/AA: European American and African American."""
+_NAMES = pandas.read_csv(Path(__file__).parent / "data" / "tests.csv", index_col="test")
+
+TESTS, ROWS = (_NAMES[column].to_dict() for column in ("title", "row"))
+"""Study 1's tests by name, in our words and in a few: whose names, and what goes with them.
+
+EA/AA: European American and African American.
+"""
 
 LEVEL = 0.05
 """The level that tables compare p-values with."""

@@ -14,30 +14,13 @@ from biaslib.studies import text_encoders as study
 from companion._check import Check, judge_function
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
-from companion._shared import LEVEL, p_cells
+from companion._shared import LEVEL, ROWS, p_cells
 
 LEVELS = {"word": (0, "o", 0.24), "sentence": (1, "s", 0.0), "contextual": (2, "^", -0.24)}
 """Colour, mark and vertical offset of each level."""
 
 DIVISORS = {"n − 1 (ddof 1)": "value", "n (ddof 0)": "value_ddof0"}
 """Columns of the effect size, by what its standard deviation divides by."""
-
-ROWS = {
-    "occupation-gender": "gender: occupations",
-    "C6": "gender: career, family",
-    "C11": "gender: pleasant",
-    "DB-competent-gender": "gender: competent",
-    "DB-likeable-gender": "gender: likeable",
-    "C8": "science, arts: gender",
-    "C3": "race: pleasant",
-    "C12": "race: career, family",
-    "C13": "race: science, arts",
-    "DB-competent-race": "race: competent",
-    "DB-likeable-race": "race: likeable",
-    "occupation-race": "race: occupations",
-    "ABW": "Black women: stereotype",
-}
-"""The tests of study 1 in a few words: whose names, and what they are associated with."""
 
 SWITCHES = (
     "Count words, not sentences",
