@@ -28,7 +28,6 @@ def prepare(
     profile_name: str = "planted",
     precision: str | None = None,
     study: str = "",
-    at: str = "",
     size: str | None = None,
 ) -> str:
     """Choose the precision of a run, and return what this machine means for it, a line each.
@@ -43,8 +42,6 @@ def prepare(
         The study's module, ``study3_clip_audit`` for example: what it takes is then compared with
         card, memory and disk, and each of its sources is asked for one header. What is short, or
         cannot be had, is a line that begins with ``WARNING``.
-    at
-        A folder on the disk that is looked at; the working directory if it is empty.
     size
         ``full`` or ``taste``; None takes :func:`biaslib.runtime.size`.
 
@@ -68,7 +65,7 @@ def prepare(
         return "No GPU is needed: this runs on any laptop."
     lines = [*_precision(precision), _gpu(profile_name)]
     if study:
-        lines += provider(profile_name).first_look(study, chosen_size(size), Path(at or "."))
+        lines += provider(profile_name).first_look(study, chosen_size(size))
     return "\n".join(lines)
 
 

@@ -23,7 +23,7 @@ BESIDE = 1.0
 """GB that a batch and its program take beside twice the weights, on a card as in memory: ours."""
 
 
-def first_look(study: str, size: str, folder: Path) -> list[str]:
+def first_look(study: str, size: str) -> list[str]:
     """Return what a study takes here, and a warning for each thing that is short or not to be had.
 
     Each source is asked for one header, unless its files are here already.
@@ -32,8 +32,6 @@ def first_look(study: str, size: str, folder: Path) -> list[str]:
     ----------
     study, size
         Name of the study's module, and ``full`` or ``taste``.
-    folder
-        On the disk that is looked at.
 
     Raises
     ------
@@ -48,7 +46,7 @@ def first_look(study: str, size: str, folder: Path) -> list[str]:
     kept = " The rest is here." if len(wanted) < len(parts) else ""
     told = f"It downloads some {load:.1f} GB, takes {load + stored:.1f} GB of disk, and then"
     lines = [f"{told} about {took} on {device}: estimates, not measured.{kept}"]
-    short = [*_short(parts, load + stored, folder), *_refused(wanted)]
+    short = [*_short(parts, load + stored), *_refused(wanted)]
     by_hand = fetched([each for each in parts if not each.source])  # these look, and fetch nothing
     short += [f"nobody can fetch {row[0]}. Without it: {row[1]}" for row in by_hand.to_numpy()]
     return lines + [f"WARNING: {each}" for each in short]
@@ -88,9 +86,9 @@ def in_words(amount: float) -> str:
     return f"{amount:.0f} min" if amount < 90 else f"{amount / 60:.1f} h"
 
 
-def _short(parts: Sequence[Part], disk: float, folder: Path) -> Iterator[str]:
+def _short(parts: Sequence[Part], disk: float) -> Iterator[str]:
     """Yield what there is too little of: disk, memory of the card, memory."""
-    free = shutil.disk_usage(folder).free / 1e9
+    free = shutil.disk_usage(".").free / 1e9
     if free < disk:
         yield (
             f"{free:.1f} GB of disk are free, and {disk:.1f} needed: make room, or name folders "

@@ -1,7 +1,6 @@
 """The profile ``paper``: the inputs of each study from released data, with released models."""
 
 import importlib
-from pathlib import Path
 from typing import Any
 
 PROFILE = "paper"
@@ -14,10 +13,10 @@ def example() -> str:
     return "facebook/flava-full"
 
 
-def first_look(study: str, size: str, folder: Path) -> list[str]:
+def first_look(study: str, size: str) -> list[str]:
     """Return what a study takes on this machine, and what of it cannot work; of others nothing."""
     look = importlib.import_module("biaslib.studies._look")
-    return look.first_look(study, size, folder) if study in STUDIES else []
+    return look.first_look(study, size) if study in STUDIES else []
 
 
 def __getattr__(name: str) -> Any:
