@@ -35,6 +35,7 @@ from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
 from companion._shared import LEVEL, emoji_on_white, of_the_run, undecided
 from companion._shared import TESTS as TESTS
+from companion.what_holds_up import lacking
 
 NAMES = {
     "visualbert": "VisualBERT",
@@ -151,9 +152,8 @@ def missing_tables(inputs: study.Inputs, missing: pandas.DataFrame) -> list[Tabl
     if inputs.asked.empty:
         return []
     left = "Images left of all in every set, and the levels at which each test is run"
-    not_had = "What could not be had, and what the study does without it"
     return [
-        *([table_of(missing, not_had)] if len(missing) else []),
+        *lacking(missing),
         table_of(asked_table(inputs.asked), "Tests asked for, and what became of each level"),
         table_of(problem_table(inputs.problems), "What is wrong with the files"),
         table_of(left_table(inputs.left), left, folded=True),
