@@ -155,12 +155,6 @@ def weights_outside(folder):
     (folder / "model.safetensors").symlink_to(folder.parent / "outside.safetensors")
 
 
-def index_outside(folder):
-    shutil.move(folder / "model.safetensors", folder.parent / "outside.safetensors")
-    names = {"weight_map": {"a": "../outside.safetensors"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(names))
-
-
 WEIGHTS = "model.safetensors or pytorch_model.bin"
 CONFIG, PICTURE, WORDS = "config.json", "preprocessor_config.json", "tokenizer_config.json"
 WORD_TABLE = "text_model.embeddings.token_embedding.weight"
@@ -169,7 +163,6 @@ HEADER = b'{"logit_scale":{"dtype":"F32","shape":[4611686018427387904,4],"data_o
 BEFORE_2023 = settings(CONFIG, text_config__eos_token_id=2)
 REFUSED = {
     # No code of theirs runs
-    "code as weights": ("clip", pickled("pytorch_model.bin"), None),
     "code that torch saved": ("clip", saved(lambda _: {"a": Code()}), "posix.mkdir"),
     "a program of torch": (
         "clip",
@@ -183,7 +176,6 @@ REFUSED = {
         None,
     ),
     "code as index": ("clip", pickled("pytorch_model.bin.index.json"), None),
-    "code as tokenizer": ("clip", written("tokenizer.json", pickle.dumps(Code())), None),
     "code in a template": (
         "llava",
         template("{{ cycler.__init__.__globals__.os.mkdir('code-ran') }}" + PROMPT),
@@ -192,7 +184,6 @@ REFUSED = {
     # Nothing outside their folder is read
     "weights named elsewhere": ("clip", settings(CONFIG, transformers_weights="/etc/passwd"), None),
     "weights that are a link": ("clip", weights_outside, None),
-    "weights listed elsewhere": ("clip", index_outside, None),
     "a template that imports": ("llava", template("{% import '/etc/passwd' as x %}{{ x }}"), None),
     # The network is as large as its weights, or no memory is taken
     "a vocabulary of 33 million": ("bert", settings(CONFIG, vocab_size=33_000_000), None),

@@ -44,15 +44,6 @@ def test_every_github_address_is_the_one_setting():
     assert {"README.md", "CITATION.cff", "_config.yml"} <= {name for name, _ in found}
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_install_cells_use_the_one_setting(path):
-    first = "".join(cells(path, "code")[0]["source"])
-    source = f'    source = "git+{repository.address()}"\n'
-    assert first.startswith(f"try:\n    import biaslib\nexcept ImportError:\n{source}")
-    install = r'    %pip install -q "biaslib(\[[\w,]+\])? @ \{source\}"'
-    assert re.fullmatch(install, first.splitlines()[4])
-
-
 # Notebooks
 
 
@@ -61,11 +52,6 @@ def test_notebooks_are_committed_without_outputs(path):
     for cell in cells(path, "code"):
         assert cell["outputs"] == []
         assert cell["execution_count"] is None
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_notebooks_end_with_the_stamp(path):
-    assert "".join(cells(path, "code")[-1]["source"]).splitlines()[-1] == "run"
 
 
 def test_the_table_of_pages_with_difficult_material_is_of_those_with_a_content_note():

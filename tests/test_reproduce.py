@@ -14,12 +14,14 @@ import pytest
 from support import from_nothing
 from support.from_nothing import FAIRFACE
 from support.hub import instead_of_the_real_one
+from test_rehearsal import is_compared
 
 from biaslib import models, reproduction, runtime
 from biaslib.__main__ import main
 from biaslib.checkpoints.downloads import fetch_data
 from biaslib.models import REGISTRY
 from biaslib.studies import study3_clip_audit as study
+from biaslib.studies import study4_captions
 
 PORTRAITS = "0.25/train-*"
 
@@ -53,11 +55,12 @@ def is_study_3(found):
     assert list(found.stamp["networks"]) == ["open-clip"]
     counted = pandas.DataFrame(found.stamp["counts"]["hamidieh2023_laion_pronouns"])
     assert {"nurse", "maid", "farmer"} <= set(counted["word"])
-    counts = reproduction.counts_of(found.stamp)
-    beside = reproduction.compare(found.scores, "hamidieh2023", counts)
-    ran = beside[beside["verdict"] != "not run"]["id"]
-    assert ran.str.startswith("hamidieh2023/table1/").sum() == 21
-    assert ran.str.startswith("hamidieh2023/table18/").sum() == 77
+    is_compared("hamidieh2023", found.scores, found.stamp)
+
+
+def is_study_4(found):
+    assert set(found.stamp["networks"]) == {head.paper for head in study4_captions.MODEL_HEADS}
+    is_compared("zhou2022", found.scores, found.stamp)
 
 
 def is_a_taste(found):
@@ -68,7 +71,7 @@ def is_a_taste(found):
     assert set(judged["verdict"]) == {"not run"}
 
 
-WHAT_IS_RECORDED = {("hamidieh2023", "full"): is_study_3}
+WHAT_IS_RECORDED = {("hamidieh2023", "full"): is_study_3, ("zhou2022", "full"): is_study_4}
 """What else must hold of a record, by paper and size."""
 
 
