@@ -84,15 +84,6 @@ def test_a_saying_fills_its_template_and_loses_its_indentation():
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"),
-    [(0.00012, "1.2e−04"), (0.004, "4.0e−03"), (0.006, "0.01"), (0.0, "0.00"), (-0.5, "−0.50")],
-)
-def test_small_numbers_are_not_rounded_to_nothing(number, shown):
-    page = display.table(pandas.DataFrame({"p": [number]}), "Small")._repr_html_()
-    assert f'<td class="number">{shown}</td>' in page
-
-
-@pytest.mark.parametrize(
     ("column", "number", "shown"),
     [
         ("mean B", 7.0e-19, "0.00"),
