@@ -7,8 +7,10 @@ the bias: from such models (:func:`against_models`), or from other attribute wor
 :func:`leave_one_model_out` and :func:`error_of_words`.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -50,23 +52,8 @@ P_VALUES = {
 }
 """The permutation tests that are calibrated."""
 
-QUESTIONS = {
-    "1: d": "Is there a bias? Experiment 1: absolute effect size",
-    "1: numerator": "Is there a bias? Experiment 1: absolute difference of mean s",
-    "2: d": (
-        "Can pictures correct it? Absolute effect size of Experiment 1 less that of Experiment 2"
-    ),
-    "2: picture, d": (
-        "Can pictures correct it? Absolute effect size without pictures less that with them"
-    ),
-    "2: picture, numerator": (
-        "Can pictures correct it? Share of the difference of mean s that the picture takes away"
-    ),
-    "3: pictures": "Do pictures carry it? Experiment 3: effect size of exchanged pictures",
-    "3: masks": (
-        "Does language carry it? Absolute effect size with people hidden less with words hidden"
-    ),
-}
+DATA = Path(plantedworld.__file__).parent / "data"
+QUESTIONS = json.loads((DATA / "study1_questions.json").read_text(encoding="utf-8"))
 """Questions, and a number for each: the larger, the more its reading says yes.
 
 Those of one text with and without its picture are not the paper's, which shows pictures throughout.
