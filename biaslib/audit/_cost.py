@@ -124,9 +124,8 @@ class Cost:
             both = f", that beside it {beside:.1f} GiB," if beside else ""
             raise DoesNotFitError(
                 f"the model takes about {self.memory:.1f} GiB{both} and {self.device} has "
-                f"{self.free:.1f} GiB free: take a smaller model of the family or a device with "
-                "more memory; on a GPU BIASLIB_PRECISION=auto halves what float32 takes. A smaller "
-                "batch does not help: the weights alone are too large"
+                f"{self.free:.1f} GiB free, whatever the batch: take a smaller model or a device "
+                "with more memory; on a GPU BIASLIB_PRECISION=auto halves what float32 takes"
             )
 
 

@@ -382,9 +382,8 @@ def _reader_of(folder: Path, given: str | Path) -> str:
     kinds = sorted({kind for entry in REGISTRY.values() for kind in entry.kinds})
     raise CheckpointError(
         f"{given} is a checkpoint of {folders.described(config)}, which no family here reads: "
-        f"{', '.join(kinds)}. Register its family (biaslib.models.register), or wrap it in a class "
-        "with capabilities and the methods that biaslib.capabilities lists for them, and "
-        "audit an object of it"
+        f"{', '.join(kinds)}. Register its family (biaslib.models.register), or audit an object "
+        "with capabilities and the methods that biaslib.capabilities lists for them"
     )
 
 

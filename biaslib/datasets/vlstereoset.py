@@ -355,10 +355,9 @@ def with_images(
     if files.empty:
         reasons = counted(asked["outcome"]) or "there are no links"
         raise DataError(
-            f"none of {len(asked)} links leads to an image: {reasons}. To download them: from "
-            f"biaslib.datasets import vlstereoset; vlstereoset.fetch_images({str(place.parent)!r}),"
-            " with again=True to ask dead links once more. An image that you have yourself takes "
-            f"the name that {place / 'downloads.csv'} then gives its address",
+            f"none of {len(asked)} links leads to an image: {reasons}. biaslib.datasets.vlstereoset"
+            f".fetch_images({str(place.parent)!r}) downloads them, with again=True dead ones, too; "
+            f"an image of yours takes the name that {place / 'downloads.csv'} gives its address",
             path=place,
         )
     kept = table[table["url"].isin(files.index)]

@@ -43,8 +43,7 @@ def data_folder(name: str, make: bool = False) -> Path:
     if not folder.is_dir():
         raise FileNotFoundError(
             f"the profile 'paper' reads the data set {name!r} from {folder}, which is not there. "
-            f"Put there: {SETS[name].format(folder=str(folder))}. More is in "
-            "book/data_and_models.md; BIASLIB_DATA names another place, the folder that holds "
-            f"{name!r}"
+            f"Put there: {SETS[name].format(folder=str(folder))}. More is in book/data_and_models"
+            f".md; BIASLIB_DATA names another place, the folder that holds {name!r}"
         )
     return folder

@@ -266,9 +266,8 @@ def on_device(network: torch.nn.Module, device: str, name: str) -> torch.nn.Modu
         if size > free:
             raise MemoryError(
                 f"the weights of {name} take {size / 2**30:.1f} GiB, and the CUDA device {device} "
-                f"has {free / 2**30:.1f} GiB free, whatever the batch size. Take a smaller model "
-                "of the family, a larger card, or device='cpu'; nvidia-smi lists what else is "
-                "on the card"
+                f"has {free / 2**30:.1f} GiB free, whatever the batch size. Take a smaller model, "
+                "a larger card, or device='cpu'; nvidia-smi lists what else is on the card"
             )
     return network.to(device).eval()
 
