@@ -107,42 +107,6 @@ def test_open_clip_with_a_tokenizer_of_transformers_beside_it(tmp_path):
         loaded.encode_text([" ".join(["woman"] * 20)])
 
 
-PROGRAM = """
-import pathlib
-from transformers import PreTrainedTokenizerFast
-
-pathlib.Path({place!r}).write_text("run")
-
-
-class Named(PreTrainedTokenizerFast):
-    pass
-"""
-
-
-@pytest.fixture
-def named_program(tmp_path):
-    """A folder whose tokenizer names a program, and the file that the program leaves when run."""
-    place = tmp_path / "program was run"
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    save_open_clip(folder, vocab_size=len(VOCABULARY), hf_tokenizer_name="somewhere/else")
-    small_models.tokenizer().save_pretrained(folder)
-    (folder / "program.py").write_text(PROGRAM.format(place=str(place)))
-    path = folder / "tokenizer_config.json"
-    written = json.loads(path.read_text())
-    written |= {"tokenizer_class": "Named", "auto_map": {"AutoTokenizer": [None, "program.Named"]}}
-    path.write_text(json.dumps(written))
-    return folder, place
-
-
-def changed(folder, part, **settings):
-    """Write other settings of OpenCLIP into a folder."""
-    path = folder / "open_clip_config.json"
-    written = json.loads(path.read_text())
-    written["model_cfg"][part] |= settings
-    path.write_text(json.dumps(written))
-
-
 def test_pictures_that_come_out_in_different_sizes_are_refused(tmp_path):
     families.save("clip", tmp_path)
     path = tmp_path / "preprocessor_config.json"
@@ -177,18 +141,6 @@ def test_every_network_that_open_clip_ships_passes_but_those_with_texts_from_els
     assert len(library.list_models()) - len(elsewhere) > 100 > len(elsewhere) > 0
 
 
-def test_neither_a_configuration_nor_a_tokenizer_runs_a_program(named_program):
-    folder, place = named_program
-    with pytest.raises(ValueError, match="custom code"):
-        models.load("open-clip", checkpoint=folder, device="cpu")
-    changed(folder, "text_cfg", tokenizer_kwargs={"trust_remote_code": True})
-    with pytest.raises(CheckpointError):
-        models.load("open-clip", checkpoint=folder, device="cpu")
-    assert not place.exists()
-    library.get_tokenizer(f"local-dir:{folder}")
-    assert place.read_text() == "run", "OpenCLIP alone does not run it either"
-
-
 @pytest.mark.parametrize(
     ("part", "name", "value"),
     [
@@ -197,6 +149,7 @@ def test_neither_a_configuration_nor_a_tokenizer_runs_a_program(named_program):
         ("text_cfg", "hf_model_name", "roberta-base"),
         ("text_cfg", "hf_model_config", "owner/name"),
         ("text_cfg", "norm_kwargs", {"dtype": "owner/name"}),
+        ("text_cfg", "tokenizer_kwargs", {"trust_remote_code": True}),
         ("text_cfg", "tokenizer_kwargs", {"clean": {"trust_remote_code": True}}),
     ],
 )
