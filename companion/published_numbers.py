@@ -6,9 +6,11 @@ the functions that recompute one name it.
 
 import functools
 import itertools
+import json
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -586,21 +588,7 @@ def independent_p(a: int, b: int, n: int) -> float:
 # Figures and tables
 
 
-WORDS = {
-    "above_positive": "more significant than positive",
-    "below_large": "fewer than the large ones",
-    "needs_negligible": "a negligible one needed",
-    "fit_without_religion": "fit, religion left out",
-    "casc": "C-ASC",
-    "table_small": "smaller table",
-    "casc_small": "C-ASC there",
-    "table_full": "fuller table",
-    "casc_full": "C-ASC in the fuller one",
-    "p_value": "p",
-    "p_low": "smallest p",
-    "p_high": "largest p",
-    "difference": "difference in points",
-}
+WORDS = json.loads((Path(__file__).parent / "data" / "columns.json").read_text(encoding="utf-8"))
 """Columns of the re-examination in words."""
 
 
