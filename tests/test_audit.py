@@ -1160,6 +1160,40 @@ def test_a_model_has_its_own_weights_again_after_an_error(clip):
     assert all(torch.equal(before[n], each) for n, each in clip.model.network.state_dict().items())
 
 
+def test_other_weights_of_the_same_seed_are_stored_apart(clip, monkeypatch):
+    """As another version of a library draws them."""
+    with untrained(clip.model, 0) as twin:
+        first = twin.revision
+    with untrained(clip.model, 0) as twin:
+        assert twin.revision == first
+    draws = transformers.CLIPModel._init_weights
+    monkeypatch.setattr(
+        transformers.CLIPModel,
+        "_init_weights",
+        lambda self, part: (torch.rand(1), draws(self, part)),
+    )
+    with untrained(clip.model, 0) as twin:
+        assert twin.revision != first
+
+
+def test_an_audit_stands_where_a_part_fails_of_an_untrained_network_alone(clip, store, monkeypatch):
+    def run(part):
+        def of(audited, setting):
+            if setting.untrained and part.name == "portraits by word":
+                raise MemoryError("too little")
+            return part.run(audited, setting)
+
+        return of
+
+    parts = [dataclasses.replace(part, run=run(part)) for part in _parts.PARTS]
+    monkeypatch.setattr(_parts, "PARTS", tuple(parts))
+    names = ["portraits by word", "captions by cosine"]
+    found = audit.run(clip, "planted", store=store, parts=names, n_resamples=0, untrained=1)
+    there = found.untrained["untrained 0"].notna().groupby(found.scores["part"]).mean()
+    assert there.to_dict() == {names[0]: 0, names[1]: 1}
+    assert found.not_run.set_index("part").loc[f"{names[0]}, untrained", "kind"] is not None
+
+
 def test_an_object_of_ones_own_has_no_untrained_network_and_it_is_said(clip, store):
     own = type("Own", (), dict.fromkeys(["network"]) | {"capabilities": clip.capabilities})()
     own.name, own.revision, own.device = "own", "1", "cpu"

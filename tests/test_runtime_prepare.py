@@ -322,6 +322,12 @@ def test_the_first_cell_says_what_the_page_says(size, monkeypatch):
         assert f"downloads some {load:.1f} GB" in told
 
 
+def test_a_card_is_not_taken_for_another_whose_name_begins_alike():
+    assert runtime.rate("NVIDIA L4", "half") == pytest.approx(0.3 * 121)
+    for other in ("NVIDIA L40S", "NVIDIA T400 4GB"):
+        assert runtime.rate(other, "half") == 0
+
+
 def test_the_rate_of_what_is_not_listed_is_timed(monkeypatch):
     name, timed = runtime.speed()
     assert name == "this machine's cpu in float32"
