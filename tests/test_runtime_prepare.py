@@ -40,6 +40,7 @@ def hub(monkeypatch, tmp_path):
     """A kernel in which nothing is loaded, no precision set, and the hub has study 3's sources."""
     monkeypatch.setattr(_profile._Run, "loaded", [])
     monkeypatch.setattr(_profile._Run, "begun", None)
+    monkeypatch.setattr(_profile._Run, "size", None)
     monkeypatch.setenv("BIASLIB_PRECISION", "")
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path / "data"))
     for name in (FAIRFACE, COYO, CLIP):

@@ -18,7 +18,7 @@ from biaslib import reproduction, runtime
 from biaslib.checkpoints import downloads
 from biaslib.datasets import _fetcher, vlstereoset
 from biaslib.errors import CheckpointError, InputError
-from biaslib.runtime import TASTE, file_sha256
+from biaslib.runtime import TASTE, _profile, file_sha256
 from biaslib.studies import study4_captions as study
 from companion import study4_captions as plots
 
@@ -36,6 +36,8 @@ def hub(tmp_path, monkeypatch):
     monkeypatch.setattr(_fetcher, "_addresses", lambda *_: [])  # the proxy knows the hosts
     monkeypatch.setenv("BIASLIB_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("BIASLIB_PRECISION", "")
+    for name, value in (("loaded", []), ("begun", None), ("size", None)):
+        monkeypatch.setattr(_profile._Run, name, value)  # what a run begins is over with the test
     with instead_of_the_real_one(folder, tmp_path) as running:
         running.links = folder / LINKS
         yield running

@@ -292,7 +292,7 @@ def by_run_all(root: Path, environment: dict[str, str], paper: str) -> rehearsal
     notebook = nbformat.read(path, as_version=4)
     notebook.cells = rehearsal.without_the_planted_world(notebook.cells)
     outcome = rehearsal.executed(path, notebook, environment | {"BIASLIB_PROFILE": "paper"})
-    assert outcome.error == ""
+    assert outcome.error == "", outcome.error
     assert "\\u001b" not in nbformat.writes(notebook), "bars left control characters in outputs"
     return outcome
 
