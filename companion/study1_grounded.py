@@ -35,7 +35,6 @@ from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
 from companion._shared import LEVEL, emoji_on_white, of_the_run, undecided
 from companion._shared import TESTS as TESTS
-from companion.what_holds_up import lacking
 
 NAMES = {
     "visualbert": "VisualBERT",
@@ -139,21 +138,12 @@ def set_table(name: str) -> pandas.DataFrame:
 # What is missing
 
 
-def missing_tables(inputs: study.Inputs, missing: pandas.DataFrame) -> list[Table]:
-    """Return what became of the tests that were asked for; nothing where nothing can be missing.
-
-    Parameters
-    ----------
-    inputs
-        What is there.
-    missing
-        What :func:`biaslib.studies.study1_grounded.fetch` could not get.
-    """
+def missing_tables(inputs: study.Inputs) -> list[Table]:
+    """Return what became of the tests that were asked for; nothing where nothing can be missing."""
     if inputs.asked.empty:
         return []
     left = "Images left of all in every set, and the levels at which each test is run"
     return [
-        *lacking(missing),
         table_of(asked_table(inputs.asked), "Tests asked for, and what became of each level"),
         table_of(problem_table(inputs.problems), "What is wrong with the files"),
         table_of(left_table(inputs.left), left, folded=True),

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import io
 import itertools
 import json
@@ -30,7 +31,7 @@ from biaslib.datasets import DataError
 from biaslib.metrics import caption_association
 from biaslib.models.untrained import untrained
 from biaslib.studies import study1_grounded as grounded
-from biaslib.studies import study3_clip_audit, study4_captions
+from biaslib.studies import study2_masked, study3_clip_audit, study4_captions
 from biaslib.studies.scores import COLUMNS
 from companion import own_model as plots
 from plantedworld.inputs import study1_grounded as planted
@@ -1158,6 +1159,60 @@ def test_a_model_has_its_own_weights_again_after_an_error(clip):
         raise KeyboardInterrupt
     assert clip.model.revision == revision
     assert all(torch.equal(before[n], each) for n, each in clip.model.network.state_dict().items())
+
+
+@pytest.mark.parametrize("study", [grounded, study2_masked, study3_clip_audit, study4_captions])
+def test_an_audit_in_paper_is_of_all_data_also_after_a_taste(study, clip, store, monkeypatch):
+    """No size of a run cuts it: its report would not say so."""
+    asked = []
+
+    @functools.wraps(study.paper_inputs)
+    def of_paper(*_, size=None, **__):
+        asked.append(runtime.size(size))
+        raise FileNotFoundError("no data are here")
+
+    monkeypatch.setenv("BIASLIB_SIZE", "taste")
+    monkeypatch.setattr(study, "paper_inputs", of_paper)
+    setting = _parts.Setting("paper", store)
+    reads = [part.run for part in _parts.PARTS if part.study == study.STUDY]
+    for read in reads:
+        with pytest.raises(FileNotFoundError, match="no data"):
+            read(clip, setting)
+    assert set(asked) == {"full"}
+
+
+def test_other_weights_of_the_same_seed_are_stored_apart(clip, monkeypatch):
+    """As another version of a library draws them."""
+    with untrained(clip.model, 0) as twin:
+        first = twin.revision
+    with untrained(clip.model, 0) as twin:
+        assert twin.revision == first
+    draws = transformers.CLIPModel._init_weights
+    monkeypatch.setattr(
+        transformers.CLIPModel,
+        "_init_weights",
+        lambda self, part: (torch.rand(1), draws(self, part)),
+    )
+    with untrained(clip.model, 0) as twin:
+        assert twin.revision != first
+
+
+def test_an_audit_stands_where_a_part_fails_of_an_untrained_network_alone(clip, store, monkeypatch):
+    def run(part):
+        def of(audited, setting):
+            if setting.untrained and part.name == "portraits by word":
+                raise MemoryError("too little")
+            return part.run(audited, setting)
+
+        return of
+
+    parts = [dataclasses.replace(part, run=run(part)) for part in _parts.PARTS]
+    monkeypatch.setattr(_parts, "PARTS", tuple(parts))
+    names = ["portraits by word", "captions by cosine"]
+    found = audit.run(clip, "planted", store=store, parts=names, n_resamples=0, untrained=1)
+    there = found.untrained["untrained 0"].notna().groupby(found.scores["part"]).mean()
+    assert there.to_dict() == {names[0]: 0, names[1]: 1}
+    assert found.not_run.set_index("part").loc[f"{names[0]}, untrained", "kind"] is not None
 
 
 def test_an_object_of_ones_own_has_no_untrained_network_and_it_is_said(clip, store):

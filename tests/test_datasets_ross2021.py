@@ -393,3 +393,21 @@ def test_a_taste_is_one_test_of_chosen_pictures_in_a_profile_of_its_own(ours, mo
     }
     assert set(given["vilt"][0].shares.values()) == {1.0}  # of the taste's, of which all are there
     assert dict(study.inputs("paper", domain="in domain", size="taste", only_sound=True)) == {}
+
+
+def test_pictures_are_here_once_each_link_of_theirs_was_asked(ours, monkeypatch):
+    """Not those of the study after a taste of it, nor after a run that was killed."""
+
+    def here(size):
+        return [part.here() for part in study.parts(size) if part.what == "pictures of google"]
+
+    files = ross2021.links(ours, "google")[0]["file"].tolist()
+    monkeypatch.setattr(ross2021, "taste", lambda: files[:2])
+    assert (here("taste"), here("full")) == ([False], [False])
+    for file in files[:2]:
+        (ours / "images" / "google" / file).parent.mkdir(parents=True, exist_ok=True)
+        (ours / "images" / "google" / file).touch()
+    assert (here("taste"), here("full")) == ([True], [False])
+    rows = ross2021.links(ours, "google")[0].assign(outcome="error 404")[["file", "url", "outcome"]]
+    rows.to_csv(ours / "images" / "google" / "downloads.csv", index=False)
+    assert (here("taste"), here("full")) == ([True], [True])

@@ -246,6 +246,15 @@ def test_batches_are_normalised_and_padded_with_zeros(mixed, monkeypatch, shared
     assert np.array_equal(one[0], one[1])
 
 
+def test_a_model_on_the_processor_asks_nothing_of_a_card_that_is_there(mixed, monkeypatch):
+    """Pinned memory would: of a card that is full, or here of none."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    transform = transforms.split(normalised, as_planes)
+    planned = [np.array([9, 2])]
+    [batch] = transforms.image_batches(pictures(mixed[0]), transform, planned, "cpu")
+    assert len(batch.of([9])["pixel_values"]) == 1
+
+
 def test_a_batch_without_memory_on_its_way_follows_in_parts(mixed, monkeypatch):
     shown, transform = pictures(mixed[0]), transforms.split(normalised, as_planes)
     planned = [np.array([9, 2]), np.array([2, 9])]

@@ -292,6 +292,12 @@ def test_minutes_follow_from_flop_and_a_cards_rate(monkeypatch):
         assert said in runtime.prepare("paper", wanted, STUDY3)
 
 
+def test_a_card_is_not_taken_for_another_whose_name_begins_alike():
+    assert runtime.rate("NVIDIA L4", "half") == pytest.approx(0.3 * 121)
+    for other in ("NVIDIA L40S", "NVIDIA T400 4GB"):
+        assert runtime.rate(other, "half") == 0
+
+
 def test_the_rate_of_what_is_not_listed_is_timed(monkeypatch):
     name, timed = runtime.speed()
     assert name == "this machine's cpu in float32"

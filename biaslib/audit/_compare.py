@@ -179,9 +179,9 @@ def _captions(first: Audit, second: Audit, store: runtime.Store | None) -> Itera
         if not all((audit.scores["part"] == part).any() for audit in models.values()):
             continue
         ways = [selection.ModelHead(label, head, True, label, label) for label in models]
-        given, load = selection.inputs(first.profile), lambda way: models[way.model].audited.model
+        given = selection.inputs(first.profile, size="full")
         given = given.part(selection.selected(given))
-        result = selection.run(ways, given, load, store)
+        result = selection.run(ways, given, lambda way: models[way.model].audited.model, store)
         scores = selection.selection_scores(result, n_resamples=0)
         overall = scores[(scores["test"] == "overall") & (scores["statistic"] == "vlbs")]
         (row,) = selection.paired_tests(result, "vlbs").to_dict("records")

@@ -112,7 +112,7 @@ def check_grounding(
 
 def _study4(profile: str) -> tuple[Pictures, list[str], str]:
     """Return the pictures of study 4, each with the caption that is true of it."""
-    given = selection.inputs(profile)
+    given = selection.inputs(profile, size="full")
     columns = given.table[selection.PAIR].to_numpy()
     right = columns[np.arange(len(columns)), given.anti.astype(int)]
     return given.images, right.tolist(), given.dataset
@@ -192,7 +192,7 @@ def word_check(model: Any, profile: str, store: runtime.Store | None) -> Groundi
     stand in it.
     """
     options = {"model": masked_name(model), "per_agent": 1, "view": "visible", "pictured": None}
-    given = masked.readable(masked.inputs(profile, only_sound=True, **options), model)
+    given = masked.readable(masked.inputs(profile, only_sound=True, size="full", **options), model)
     if given.images is None:
         raise FileNotFoundError("there are no pictures of entities: nothing can be swapped")
     chosen, names = choices(model), given.entities["entity"].tolist()

@@ -200,7 +200,7 @@ class Part:
 
 
 def _associations(audited: AuditedModel, setting: Setting, with_images: bool) -> pandas.DataFrame:
-    given = grounded.inputs(setting.profile, only_sound=True, n_texts=1)
+    given = grounded.inputs(setting.profile, only_sound=True, n_texts=1, size="full")
     tests = next(iter(given.values()))  # Out of domain, all models have the same pictures.
     experiments = grounded.EXPERIMENTS if with_images else (1,)
     tables = []
@@ -282,7 +282,7 @@ def _entities(audited: AuditedModel, setting: Setting, with_images: bool):
     """Return study 2's inputs, with things without social meaning where there are captions only."""
     options = {"model": masked_name(audited.model), "per_agent": 2 if with_images else 0}
     options["pictured"] = None if setting.profile == "planted" else "case study"
-    given = masked.inputs(setting.profile, only_sound=True, **options)
+    given = masked.inputs(setting.profile, only_sound=True, size="full", **options)
     innocent: list[str] = []
     if not with_images:
         known = set(given.entities["entity"])
@@ -380,7 +380,7 @@ def asked_groups(members: pandas.DataFrame) -> list[str]:
 def _portrait_inputs(setting: Setting, head: str, is_planted: bool) -> clip_audit.Inputs:
     if setting.folder is None:
         few = {"n_per_cell": MATCHED_PER_CELL} if head == "matching" else {}
-        return clip_audit.inputs(setting.profile, **few)
+        return clip_audit.inputs(setting.profile, size="full", **few)
     things = innocent_things("planted" if is_planted else "paper")
     return setting.folder.inputs(clip_audit.innocent_captions(things), is_planted)
 
@@ -473,7 +473,7 @@ def _c_asc(
 
 
 def _selection(audited: AuditedModel, setting: Setting, head: str) -> pandas.DataFrame:
-    given = selection.inputs(setting.profile)
+    given = selection.inputs(setting.profile, size="full")
     way = selection.ModelHead(audited.name, head, True, audited.model.name, audited.model.name)
     result = selection.run([way], given, lambda _: audited.model, setting.store)
     rows = selection.selected(given)
@@ -485,7 +485,7 @@ def _selection(audited: AuditedModel, setting: Setting, head: str) -> pandas.Dat
 
 
 def _least_of_choices(part: Part, setting: Setting) -> list[float]:
-    given = selection.inputs(setting.profile)
+    given = selection.inputs(setting.profile, size="full")
     given = given.part(selection.selected(given))
     categories = given.table["category"]
     asked = [categories == each for each in dict.fromkeys(categories)]

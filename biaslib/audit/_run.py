@@ -261,6 +261,8 @@ def run(
     for seed in range(untrained):
         values, failed = _untrained(ran, audited, setting, seed)
         labels = [name for name in LABELS if name in scores]
+        # A label that only parts have which failed is a number there, and would be joined by none.
+        values = values.astype(scores[labels].dtypes.to_dict())
         scores = scores.merge(values[[*labels, values.columns[-1]]], "left", labels, validate="1:1")
         not_run += [row for row in failed if row not in not_run]
     left = [part for part in fitting if part not in wanted]

@@ -29,7 +29,7 @@ from biaslib.datasets.grounded_images import (
     images_of,
     user_test,
 )
-from biaslib.datasets.links import download_images
+from biaslib.datasets.links import NOT_ASKED, download_images, outcomes
 from biaslib.datasets.problems import DataError, problems
 from biaslib.runtime import data_folder, file_sha256, progress, read_text, unknown_name
 
@@ -42,6 +42,7 @@ __all__ = [
     "files_of_tests",
     "image_counts",
     "image_folder",
+    "is_fetched",
     "links",
     "taste",
     "tests_on_disk",
@@ -327,10 +328,24 @@ def fetch_images(
     UnknownNameError, DataError
         As :func:`links`.
     """
-    wanted, found = links(folder, source)
-    if only:
-        wanted = wanted[wanted["file"].isin(only)].reset_index(drop=True)
+    wanted, found = _links_of(folder, source, only)
     return download_images(wanted, image_folder(folder, source), again=again), found
+
+
+def is_fetched(folder: str | Path, source: str, only: Collection[str] = ()) -> bool:
+    """Tell whether the links of a source, or of some files, were all asked: some are dead."""
+    try:
+        wanted, _ = _links_of(folder, source, only)
+    except DataError:
+        return False
+    return NOT_ASKED not in set(outcomes(wanted, image_folder(folder, source))["outcome"])
+
+
+def _links_of(
+    folder: str | Path, source: str, only: Collection[str]
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    wanted, found = links(folder, source)
+    return wanted[wanted["file"].isin(only or wanted["file"])].reset_index(drop=True), found
 
 
 def links(folder: str | Path, source: str) -> tuple[pandas.DataFrame, pandas.DataFrame]:

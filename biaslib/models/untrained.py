@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,7 +58,7 @@ def untrained(model: Any, seed: int) -> Iterator[Any]:
         raise CapabilityError(f"{model.name} does not say how all of its weights are drawn")
     drawn, kept = _drawn(network, seed), []
     twin, said = copy.copy(model), "weights" if hasattr(model, "weights") else "revision"
-    setattr(twin, said, f"{getattr(model, said)}, untrained by torch {torch.__version__}: {seed}")
+    setattr(twin, said, f"{getattr(model, said)}, untrained {seed}: {_checksum(drawn)}")
     try:
         for name, tensor in network.state_dict().items():
             kept.append((tensor, tensor.to("cpu", copy=True)))
@@ -66,6 +67,14 @@ def untrained(model: Any, seed: int) -> Iterator[Any]:
     finally:
         for tensor, own in reversed(kept):  # tensors that are one have their own at last
             tensor.copy_(own)
+
+
+def _checksum(weights: dict[str, torch.Tensor]) -> str:
+    """Return what tells weights apart that two versions of a library draw of one seed."""
+    found = 0
+    for each in weights.values():
+        found = zlib.crc32(each.cpu().contiguous().reshape(-1).view(torch.uint8).numpy(), found)
+    return f"{found:08x}"
 
 
 def _drawn(network: torch.nn.Module, seed: int) -> dict[str, torch.Tensor]:

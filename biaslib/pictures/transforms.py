@@ -146,7 +146,7 @@ def image_batches(
     resized = prefetched(images, transform.resize, few_rows, _of_pictures)
     for rows in numbers:
         parts = list(itertools.islice(resized, len(chunks(rows))))
-        inputs = collated(parts, pinned=torch.cuda.is_available())
+        inputs = collated(parts, pinned=device.startswith("cuda"))
         yield ImageBatch(rows, inputs, device, transform)
 
 

@@ -3,6 +3,7 @@
 import csv
 import importlib
 import os
+import re
 import time
 from pathlib import Path
 
@@ -111,8 +112,8 @@ def rate(card: str, kind: str) -> float:
     (19.5, 9.75)
     """
     with open(CARDS, encoding="utf-8", newline="") as file:
-        rates = [float(row[kind]) for row in csv.DictReader(file) if row["card"] in card]
-    return REACHED[kind] * rates[0] if rates else 0.0
+        rows = [each for each in csv.DictReader(file) if re.search(rf"\b{each['card']}\b", card)]
+    return REACHED[kind] * float(rows[0][kind]) if rows else 0.0
 
 
 def speed() -> tuple[str, float]:

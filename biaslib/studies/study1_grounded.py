@@ -267,7 +267,10 @@ def parts(size: str = "full") -> list[Part]:
     def photographs(name: str, gigabytes: float, without: str = "", only=()) -> Part:
         get = functools.partial(ross2021.fetch_images, source=name, only=only)
         what = f"pictures of {name}"
-        here = functools.partial(_is_here, f"images/{name}/*")
+
+        def here() -> bool:
+            return _is_here("*") and ross2021.is_fetched(runtime.data_folder(STUDY), name, only)
+
         return Part(what, ross2021.FROM, gigabytes, without, lambda: get(folder()), here)
 
     first = "tests/grounded-tests/google/weat6.jsonl"

@@ -21,7 +21,7 @@ from biaslib.audit import nulls
 from biaslib.datasets import fairface, links, ross2021
 from biaslib.inference import _permutation
 from biaslib.metrics import association, caption_association, caption_selection, masked_lm
-from biaslib.models import vl_bert
+from biaslib.models import region_model, vl_bert
 from biaslib.pictures import detector as pictures
 from biaslib.reproduction import _compare
 from biaslib.runtime._prepare import REACHED
@@ -41,7 +41,6 @@ from plantedworld.studies import study1_grounded as planted_grounded
 from plantedworld.studies import study4_captions as planted_captions
 from plantedworld.studies.recorded import recorded
 from tools import decision_rule
-from tools.benchmarks import kills
 from tools.levels import comparison, reruns
 
 
