@@ -71,20 +71,14 @@ def scoreboard_figure():
             left += width
         axes.text(0, at + 0.3, row["paper"])
         axes.text(106, at, row["finds"].replace(", ", ",\n"), va="center")
-    for at, words in (
-        (0, "Do the paper's own\ntables show it?"),
-        (106, "Does its measure\nfind a bias?"),
-    ):
+    heads = {0: "Do the paper's own\ntables show it?", 106: "Does its measure\nfind a bias?"}
+    for at, words in heads.items():
         axes.text(at, len(board) - 0.2, words, weight="bold")
     axes.set(xlim=(0, 100), ylim=(-0.4, len(board) - 0.3), yticks=[])
     axes.set_xlabel("% of its claims")
     axes.spines["left"].set_visible(False)
-    figure.suptitle(
-        "Few claims fail, and each measure\nfinds a part of a bias that we put in",
-        x=0.02,
-        ha="left",
-        size=11,
-    )
+    title = "Few claims fail, and each measure\nfinds a part of a bias that we put in"
+    figure.suptitle(title, x=0.02, ha="left", size=11)
     figure.legend(loc="outside lower left", frameon=False, ncols=2, fontsize=11)
     return figure
 
