@@ -186,11 +186,13 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], title: s
         words += f"\n{apart.sum()} of {len(apart)} models tell yes from no"
         each.set_title(words, fontsize=10.4, loc="right")
     handles = [
-        axes.flat[0].scatter([], [], s=15, color=colours[answer], marker=mark, label=label)
-        for answer, mark, label in (("yes", "o", "a test where it is yes"), ("no", "s", "no"))
+        axes.flat[0].scatter(
+            [], [], s=15, color=colours[answer], marker=mark, label=f"it is {answer}"
+        )
+        for answer, mark in (("yes", "o"), ("no", "s"))
     ]
     place = {"loc": "outside lower left", "frameon": False, "ncols": 2}
-    figure.legend(handles=handles, title="planted world", fontsize=10.4, **place)
+    figure.legend(handles=handles, title="planted world: a test where", fontsize=10.4, **place)
     return figure
 
 
