@@ -177,7 +177,8 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], title: s
         for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):
             part = rows[rows["answer"] == answer]
             heights = part["model"].map(models.index) + shift
-            each.scatter(part["measure"], heights, s=15, color=colours[answer], marker=mark)
+            look = {"s": 15, "color": colours[answer], "marker": mark, "label": f"it is {answer}"}
+            each.scatter(part["measure"], heights, **look)
         each.axvline(0, color="0.6", linewidth=0.8)
         each.set_yticks(range(len(models)), [TINY[model] for model in models])
         each.set_ylim(len(models) - 0.5, -0.5)
@@ -185,14 +186,9 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], title: s
         apart = told.loc[told["question"] == question, "all tests apart"]
         words += f"\n{apart.sum()} of {len(apart)} models tell yes from no"
         each.set_title(words, fontsize=10.4, loc="right")
-    handles = [
-        axes.flat[0].scatter(
-            [], [], s=15, color=colours[answer], marker=mark, label=f"it is {answer}"
-        )
-        for answer, mark in (("yes", "o"), ("no", "s"))
-    ]
-    place = {"loc": "outside lower left", "frameon": False, "ncols": 2}
-    figure.legend(handles=handles, title="planted world: a test where", fontsize=10.4, **place)
+    place = {"loc": "outside lower left", "frameon": False, "ncols": 2, "fontsize": 10.4}
+    known = axes.flat[0].get_legend_handles_labels()
+    figure.legend(*known, title="planted world: a test where", **place)
     return figure
 
 
