@@ -1,7 +1,5 @@
 """Study 1 where the answer is known: figures and tables."""
 
-import textwrap
-
 import numpy as np
 import pandas
 
@@ -156,7 +154,7 @@ def calibration_table(rates: dict[str, pandas.DataFrame]) -> pandas.DataFrame:
     )
 
 
-def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str]):
+def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str], title: str):
     """Draw for each question what its number says of a world with yes and one with no.
 
     Parameters
@@ -165,32 +163,33 @@ def worlds_figure(answers: pandas.DataFrame, questions: dict[str, str]):
         *question*, *model*, *answer* (``yes`` or ``no``), *test*, *measure*.
     questions
         Key -> the question in words, in order.
+    title
+        What they say together.
     """
     colours = {"yes": "C0", "no": "C1"}
+    told = worlds_table(answers[answers["model"] != "oracle"])
     models = list(dict.fromkeys(answers["model"]))
-    height = len(questions) * (0.19 * len(models) + 1.0) + 0.4
+    height = len(questions) * (0.2 * len(models) + 1.0) + 0.8
     figure, axes = subplots(len(questions), 1, height=height, width=4.3, squeeze=False)
+    figure.suptitle(title, size=11)
     for each, (question, words) in zip(axes.flat, questions.items(), strict=True):
         rows = answers[answers["question"] == question]
         for answer, mark, shift in (("yes", "o", -0.16), ("no", "s", 0.16)):
             part = rows[rows["answer"] == answer]
             heights = part["model"].map(models.index) + shift
-            each.scatter(part["measure"], heights, s=15, color=colours[answer], marker=mark)
+            look = {"s": 15, "color": colours[answer], "marker": mark, "label": f"it is {answer}"}
+            each.scatter(part["measure"], heights, **look)
         each.axvline(0, color="0.6", linewidth=0.8)
-        names = [TINY[model] for model in models]
-        each.set_yticks(range(len(models)), names, fontsize=8.5)
+        each.set_yticks(range(len(models)), [TINY[model] for model in models])
         each.set_ylim(len(models) - 0.5, -0.5)
-        each.tick_params(axis="x", labelsize=8.5)
-        each.set_title("\n".join(textwrap.wrap(words, 46)), fontsize=8.5, loc="left")
-    handles = [
-        axes.flat[0].scatter([], [], s=15, color=colours[answer], marker=mark, label=label)
-        for answer, mark, label in (
-            ("yes", "o", "a test where the answer is yes"),
-            ("no", "s", "where it is no"),
-        )
-    ]
-    figure.legend(handles=handles, loc="outside lower left", frameon=False, fontsize=9, ncols=2)
-    return marked(figure)
+        each.tick_params(labelsize=10.4)
+        apart = told.loc[told["question"] == question, "all tests apart"]
+        words += f"\n{apart.sum()} of {len(apart)} models tell yes from no"
+        each.set_title(words, fontsize=10.4, loc="right")
+    place = {"loc": "outside lower left", "frameon": False, "ncols": 2, "fontsize": 10.4}
+    known = axes.flat[0].get_legend_handles_labels()
+    figure.legend(*known, title="planted world: a test where", **place)
+    return figure
 
 
 def worlds_table(answers: pandas.DataFrame) -> pandas.DataFrame:

@@ -42,17 +42,23 @@ def verdict_plot(recovered: pandas.DataFrame, apart: pandas.DataFrame, dose: flo
     dose
         Of the rows of *recovered*.
     """
-    figure, (left, right) = subplots(2, 1, height=6.0, width=4.3)
+    figure, (left, right) = subplots(2, 1, height=6.2, width=3.4)
     whole = recovered.query("planted_in == 'both' and dose == @dose")
     for at, level in enumerate(SHOWN_LEVELS):
         ranks = whole.loc[whole["level"] == level, "rank"]
         left.plot([at] * len(ranks), ranks, "o", color="C0", alpha=0.6)
     left.axhline(GENDER_ALONE, color="0.5", linestyle="--", linewidth=1)
-    names = [symbol(each).replace(", ", ",\n") for each in SHOWN_LEVELS]
-    left.set_xticks(range(len(SHOWN_LEVELS)), names, parse_math=True)
-    left.set(ylim=(0, 1.02), ylabel="rank correlation with the truth")
-    left.set_title("Is the order found?", fontsize=10)
+    sources = ["pre-\ntraining", "language", "vision", "no\npicture"]
+    left.set_xticks(range(len(SHOWN_LEVELS)), sources)
+    left.set(ylim=(0, 1.02), ylabel="rank correlation\nwith the truth")
+    left.set_title("The three scores find hardly more\nthan the gender of a thing", fontsize=10)
     _draw_apart(right, apart, shown_model(recovered["model"].iloc[0], "planted"))
+    places = [f"{score}\n{bias}" for bias in ("captions", "pictures") for score in sources[1:3]]
+    right.set_xticks(range(len(places)), [f"{each}\nalone" for each in places])
+    title = "Nor where it was learned: captions\nalone give a large visual score"
+    right.set_title(title, fontsize=10)
+    for axes in (left, right):
+        axes.tick_params(axis="x", labelsize=9)
     return marked(figure)
 
 

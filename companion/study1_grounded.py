@@ -75,8 +75,8 @@ SHOWN_SETS = {
 OWN = [("X", "Ax", "-"), ("Y", "Ay", "-")]
 COMPARED = {
     "Experiment 1\nall pictures": [*OWN, ("X", "Ay", "-"), ("Y", "Ax", "-")],
-    "Experiment 2\nthose of the own": OWN,
-    "Experiment 3\nown, exchanged": [*OWN, ("X", "Ay", "--"), ("Y", "Ax", "--")],
+    "Experiment 2\nown group's": OWN,
+    "Experiment 3\nexchanged": [*OWN, ("X", "Ay", "--"), ("Y", "Ax", "--")],
 }
 """Which targets are compared with which attributes, and the line of the arrow."""
 
@@ -92,7 +92,7 @@ PLACES_OF_SETS = {
 
 def six_sets_figure():
     """Draw a word with its picture for each of the six sets, and what each experiment compares."""
-    figure, axes = subplots(3, 3, height=4.6, width=4.3, height_ratios=[1, 1, 0.9])
+    figure, axes = subplots(3, 3, height=4.0, width=3.4, height_ratios=[1, 1, 0.9])
     figure.set_facecolor("white")
     for place, (name, (word, code)) in zip(axes.flat, SHOWN_SETS.items(), strict=False):
         place.imshow(emoji_on_white(code), interpolation="lanczos")
@@ -116,7 +116,7 @@ def _draw_arrows(axes, arrows: Sequence[tuple[str, str, str]]) -> None:
     for name, (x, y) in PLACES_OF_SETS.items():
         box = {"boxstyle": "round,pad=0.3", "facecolor": "none", "edgecolor": _colour(name)}
         box["lw"] = 1.4
-        axes.text(x, y, name, ha="center", va="center", fontsize=8, bbox=box, zorder=3)
+        axes.text(x, y, name, ha="center", va="center", fontsize=8.5, bbox=box, zorder=3)
     for target, attribute, line in arrows:
         shift = 0.06 if target == "X" else -0.06  # two arrows at one box stay apart
         start, end = (PLACES_OF_SETS[name][1] + shift for name in (target, attribute))
