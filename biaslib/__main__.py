@@ -47,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
         help="studies (ross2021, srinivasan2021, hamidieh2023, zhou2022), or names of parts in "
         "quotation marks, as the report has them",
     )
+    beside = "networks with random weights to ask the same"
+    audit.add_argument("--untrained", type=int, default=0, help=beside)
     audit.add_argument("--dry-run", action="store_true", help="say what it would take, and stop")
     study = commands.add_parser(
         "reproduce", help="run a paper's study on released weights and data, and record it"
@@ -132,7 +134,8 @@ def run(options: argparse.Namespace) -> int:
     if folder is not None:
         print(folder.counts().to_string(index=False))
     data, loaded = folder or options.data, []
-    costs = [audit.cost(name, profile, options.device, data, options.parts) for name in names]
+    asked = {"data": data, "parts": options.parts, "untrained": options.untrained}
+    costs = [audit.cost(name, profile, options.device, **asked) for name in names]
     for at, (name, cost) in enumerate(zip(names, costs, strict=True)):
         print(f"{shown(name)}\n{cost}")
         cost.require_fit(sum(each.memory for each in costs[:at]))  # both are held at once
@@ -174,6 +177,7 @@ def reproduce(options: argparse.Namespace) -> int:
 def _audited(audit, loaded: list, profile: str, data, options: argparse.Namespace) -> int:
     """Audit loaded models and save the report, of the first model alone before the comparison."""
     settings = {"device": options.device, "data": data, "parts": options.parts}
+    settings["untrained"] = options.untrained
     result = audit.run(loaded[0], profile, **settings)
     saved = audit.save(options.out, result)
     for second in loaded[1:]:

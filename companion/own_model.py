@@ -6,11 +6,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pandas
+
 from biaslib.audit import Audit, files
+from biaslib.display import interval_text
 from companion._check import Check, judge, stopped
 
 __all__ = [
     "FAMILIES",
+    "beside_untrained",
     "check_count",
     "check_reading",
     "check_swapped",
@@ -44,6 +48,35 @@ def links(result: Audit) -> Any:
         )
         + ".</p>"
     )
+
+
+def beside_untrained(audits: dict[str, Audit]) -> pandas.DataFrame:
+    """Count the answers of audits that lie outside the null, and beyond networks that are random.
+
+    The last columns have the median size of the C-ASC of single words, of the random networks from
+    the least to the greatest.
+    """
+    rows = []
+    for name, result in audits.items():
+        asked, drawn = result.asked, result.untrained
+        ends = [ends[asked.index] for ends in (drawn.min(axis=1), drawn.max(axis=1))]
+        beyond = ~asked["value"].between(*ends)
+        words = result.scores["statistic"] == "c_asc"
+        sizes = drawn[words].abs().median()
+        row = {
+            "model": name,
+            "questions": len(asked),
+            "outside the null": (
+                ~asked["value"].between(asked["null_low"], asked["null_high"])
+            ).sum(),
+            "beyond three untrained": beyond.sum(),
+            "claimed": len(result.claims),
+            "claimed and beyond": beyond[result.claims.index].sum(),
+            "|C-ASC|, single words": result.scores.loc[words, "value"].abs().median(),
+            "the same, untrained": interval_text(sizes.min(), sizes.max()),
+        }
+        rows.append(row)
+    return pandas.DataFrame(rows)
 
 
 # Exercises

@@ -1,5 +1,6 @@
 """The audit of one's own model: numbers beside their nulls, what is refused, what is given."""
 
+import contextlib
 import dataclasses
 import io
 import itertools
@@ -14,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+import torch
+import transformers
 from bs4 import BeautifulSoup
 from PIL import Image
 from support import generative_models, repositories
@@ -25,6 +28,7 @@ from biaslib.audit import _compare, _cost, _grounding, _parts, _report, _run, _t
 from biaslib.audit._folder import OwnFolder
 from biaslib.datasets import DataError
 from biaslib.metrics import caption_association
+from biaslib.models.untrained import untrained
 from biaslib.studies import study1_grounded as grounded
 from biaslib.studies import study3_clip_audit, study4_captions
 from biaslib.studies.scores import COLUMNS
@@ -1076,3 +1080,88 @@ def test_the_interval_of_a_contrast_draws_people_too():
     sides = of_people[members], of_people[~members]
     error = np.sqrt(sum(each.var(ddof=1) / len(each) for each in sides))
     assert 1 < (found["high"] - found["low"]) / (2 * 1.96 * error) < 1.4  # few people
+
+
+# Networks with random weights
+
+
+def _drawn_by_transformers(seed):
+    """A network of the example's configuration, as transformers makes it before training."""
+    config = transformers.CLIPConfig.from_pretrained(checkpoint("clip", 3, 0))
+    torch.manual_seed(seed)
+    return transformers.CLIPModel(config).eval()
+
+
+@pytest.fixture(scope="module")
+def beside(store):
+    """Audits of what was planted and of nothing, each beside three untrained networks."""
+    settings = {"parts": ["portraits by word"], "n_resamples": 0, "untrained": 3}
+    models = (audit.load(checkpoint("clip", dose, 0), "planted", "cpu") for dose in (3, 0))
+    return [audit.run(model, "planted", store=store, **settings) for model in models]
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_an_untrained_network_scores_as_transformers_own_of_that_seed(beside, clip, seed):
+    """By the formula, from vectors that transformers makes of the same tokens and pixels."""
+    network, planted_inputs = _drawn_by_transformers(seed), study3_clip_audit.inputs("planted")
+    folder = checkpoint("clip", 3, 0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    listed = audit.listed_captions()
+    listed = listed[listed["bias_type"] == listed["bias_type"].iloc[0]]
+    tokens = tokenizer(
+        planted_inputs.model_case(listed["caption"]), padding=True, return_tensors="pt"
+    )
+    pixels = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")(
+        list(planted_inputs.portraits), return_tensors="pt"
+    )
+    with torch.inference_mode():
+        text = network.get_text_features(**tokens).pooler_output.double()
+        image = network.get_image_features(**pixels).pooler_output.double()
+    cosines = torch.nn.functional.normalize(text) @ torch.nn.functional.normalize(image).T
+    z = (cosines / cosines.std(dim=1, keepdim=True)).numpy()
+    women = planted_inputs.groups["gender"].iloc[:, 0].to_numpy()
+    c_asc = z[:, women].mean(axis=1) - z[:, ~women].mean(axis=1)
+    first = (listed["kind"] == "0").to_numpy()
+    scores = beside[0].asked
+    row = scores[(scores["test"] == listed["bias_type"].iloc[0]) & (scores["level"] == "gender")]
+    expected = c_asc[first].mean() - c_asc[~first].mean()
+    assert row[f"untrained {seed}"].item() == pytest.approx(expected, abs=2e-5)
+
+
+def test_what_is_planted_lies_beyond_untrained_networks_and_changes_by_none_of_them(
+    beside, of_clip
+):
+    claims, drawn = beside[0].claims, beside[0].untrained
+    beyond = ~claims["value"].between(
+        drawn.min(axis=1)[claims.index], drawn.max(axis=1)[claims.index]
+    )
+    assert len(claims) > 10
+    assert beyond.all()
+    assert beside[1].untrained.equals(drawn)  # of one configuration: no trained weight is left
+    alone = of_clip.scores[of_clip.scores["part"] == "portraits by word"]["value"]
+    assert beside[0].scores["value"].tolist() == pytest.approx(alone.tolist())
+    table = plots.beside_untrained(dict(zip("ab", beside, strict=True))).set_index("model")
+    assert table["claimed and beyond"].tolist() == [len(claims), 0]
+    made_of = beside[0].provenance["untrained"]
+    assert made_of["seeds"] == [0, 1, 2]
+    assert audit.summary(beside[0]).shape[1] == audit.summary(of_clip).shape[1] + 1
+
+
+def test_a_model_has_its_own_weights_again_after_an_error(clip):
+    before = {name: each.clone() for name, each in clip.model.network.state_dict().items()}
+    revision = clip.model.revision
+    with contextlib.suppress(KeyboardInterrupt), untrained(clip.model, 1) as twin:
+        assert twin.revision.startswith(f"{revision}, untrained")
+        raise KeyboardInterrupt
+    assert clip.model.revision == revision
+    assert all(torch.equal(before[n], each) for n, each in clip.model.network.state_dict().items())
+
+
+def test_an_object_of_ones_own_has_no_untrained_network_and_it_is_said(clip, store):
+    own = type("Own", (), dict.fromkeys(["network"]) | {"capabilities": clip.capabilities})()
+    own.name, own.revision, own.device = "own", "1", "cpu"
+    own.encode_text, own.encode_image = clip.model.encode_text, clip.model.encode_image
+    found = audit.run(own, "planted", store=store, parts=["zhou2022"], n_resamples=0, untrained=1)
+    row = found.not_run.set_index("part").loc["untrained networks"]
+    assert row["kind"] == "not possible"
+    assert found.untrained.isna().all(axis=None)

@@ -61,6 +61,8 @@ class Cost:
         By part, how many texts, or texts with a picture, the model reads, about.
     least
         Of each question that would be asked, how small its p-value can be.
+    untrained
+        How many networks with random weights read the same.
     """
 
     parameters: float
@@ -70,6 +72,7 @@ class Cost:
     device: str
     items: dict[Part, int]
     least: np.ndarray
+    untrained: int = 0
 
     def minutes(self, model: Any) -> float | None:
         """Return coarse minutes of reading, by the time that a few items take; None if unknown.
@@ -90,7 +93,7 @@ class Cost:
                 seconds += taken * sum(needs_it)
         except Exception:
             return None
-        return seconds / 60
+        return seconds / 60 * (1 + self.untrained)
 
     def __str__(self) -> str:
         reads = ", ".join(f"{part.name}: {n:,} items" for part, n in self.items.items())
@@ -100,7 +103,8 @@ class Cost:
             f"download: {self.download:.2f} GB\n"
             f"memory: {self.memory:.1f} GiB {free}\n"
             f"questions, at most: {reach(self.least)}\n"
-            f"reads, about: {reads}"
+            f"reads, about: {reads}\n"
+            f"networks with random weights: {self.untrained or 'none'}; each reads all of it again"
         )
 
     def require_fit(self, beside: float = 0.0) -> None:
@@ -146,6 +150,7 @@ def cost(
     device: str | None = None,
     data: OwnFolder | str | Path | None = None,
     parts: Sequence[str] | None = None,
+    untrained: int = 0,
 ) -> Cost:
     """Return what an audit would take; no weights are downloaded, and no model is loaded.
 
@@ -156,7 +161,7 @@ def cost(
     ----------
     given
         What :func:`biaslib.models.load` takes.
-    profile, device, data, parts
+    profile, device, data, parts, untrained
         As of :func:`run`.
     """
     from biaslib.runtime.batches import precision
@@ -173,9 +178,11 @@ def cost(
         for part in chosen_parts(parts)
         if part.needs in able and part.instead not in able and of_kind[part.pictures]
     }
-    memory, free = parameters * BYTES[number] * ROOM / GIB, runtime.free_memory(device) / GIB
+    copies = 2 if untrained and device == "cpu" else 1  # of a card's the other is in main memory
+    memory = copies * parameters * BYTES[number] * ROOM / GIB
+    free = runtime.free_memory(device) / GIB
     least = least_p_values(list(items), Setting(stimuli, folder=folder))
-    return Cost(parameters, download / 1e9, memory, free, device, items, least)
+    return Cost(parameters, download / 1e9, memory, free, device, items, least, untrained)
 
 
 def _weights(given: str | Path, profile: str) -> tuple[str, int, int, int]:

@@ -128,6 +128,10 @@ class Setting:
         Of the intervals; 0 leaves them out.
     n_sets
         Of random attributes: by need, see :data:`biaslib.audit.nulls.DRAWS`.
+    untrained
+        Whether the model's weights are drawn at random: then it began from no other model.
+    notes
+        Takes what was warned of when another model was loaded beside it.
     """
 
     profile: str
@@ -136,6 +140,8 @@ class Setting:
     checks: Mapping[str, GroundingCheck] = field(default_factory=dict)
     n_resamples: int = nulls.RESAMPLES
     n_sets: int = 50 * nulls.DRAWS
+    untrained: bool = False
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -246,7 +252,8 @@ def _masked(audited: AuditedModel, setting: Setting, with_images: bool) -> panda
     given, innocent = _entities(audited, setting, with_images)
     if with_images and given.images is None:
         raise FileNotFoundError("; ".join(given.problems["what"]) or "there are no images")
-    before = _text_model(audited, setting.profile, given)
+    before = audited.model if setting.untrained else _text_model(audited, setting.profile, given)
+    setting.notes.extend(() if before is audited.model else getattr(before, "notes", ()))
     options = {"choices": choices(audited.model), "only_sound": True, "store": setting.store}
     options["n_resamples"] = setting.n_resamples
     scores = masked.run(given, audited.model, before, **options).scores

@@ -42,6 +42,9 @@ __all__ = [
 LEVEL = 0.05
 """Of the whole report: the probability that it claims anything where there is nothing."""
 
+LABELS = ("part", "test", "level", "statistic", "experiment", "group", "bias_type", "kind")
+"""Columns that tell the scores of an audit apart."""
+
 MISSING = (
     DataError,
     ImageError,
@@ -98,6 +101,14 @@ class Audit:
         return self.not_run[self.not_run["kind"] == "error"]
 
     @property
+    def untrained(self) -> pandas.DataFrame:
+        """The values of networks with random weights, in the rows of ``scores``, one column each.
+
+        Three are no test: one more of the kind lies beyond all three in half of all cases.
+        """
+        return self.scores.filter(regex="^untrained ").astype(float)
+
+    @property
     def asked(self) -> pandas.DataFrame:
         """The rows of ``scores`` that are questions: those with a p-value."""
         return self.scores[self.scores["p_value"].notna()]
@@ -115,6 +126,8 @@ class Audit:
     @property
     def provenance(self) -> dict[str, Any]:
         """What the scores were made of, as JSON can write it."""
+        from biaslib.models.untrained import DRAWN
+
         packages = ("numpy", "pandas", "scipy", "torch", "transformers")
         return {
             "model": self.audited.name,
@@ -127,6 +140,7 @@ class Audit:
             "checks of grounding": [str(check) for check in self.checks.values()],
             "questions asked": len(self.asked),
             "correction": f"Holm over all questions, level {LEVEL}",
+            "untrained": {"seeds": [*range(self.untrained.shape[1])], "weights": DRAWN},
             "parts run": self.scores["part"].unique().tolist(),
             "parts not run": dict(zip(self.not_run["part"], self.not_run["reason"], strict=True)),
             "notes": list(self.notes),
@@ -183,6 +197,7 @@ def run(
     data: OwnFolder | str | Path | None = None,
     parts: Sequence[str] | None = None,
     n_resamples: int = RESAMPLES,
+    untrained: int = 0,
 ) -> Audit:
     """Run the parts that a model can do, and say why the others were not.
 
@@ -210,6 +225,10 @@ def run(
         Names of parts or studies; None for all.
     n_resamples
         Of the intervals; 0 leaves them out, and changes no p-value.
+    untrained
+        How many networks with random weights (seeds 0, 1, ...) are asked the same beside the model:
+        :func:`biaslib.models.untrained.untrained`. Each reads as much as the model does, so that
+        three make four times the minutes; therefore none by itself.
 
     Raises
     ------
@@ -231,12 +250,19 @@ def run(
     setting = Setting(stimuli, store, folder, checks, n_resamples)
     planned = least_p_values([part for part in wanted if not part.missing(audited)], setting)
     setting = replace(setting, n_sets=DRAWS * max(50, len(planned)))
-    tables, not_run = [], []
+    tables, not_run, ran = [], [], []
     for part in progress(wanted, "audits"):
         try:
             tables.append(_scores(part, audited, setting))
+            ran.append(part)
         except Exception as error:  # the other parts run, and the report names this one
             not_run.append((part.study, part.name, *_reason(error)))
+    scores = corrected(tables)
+    for seed in range(untrained):
+        values, failed = _untrained(ran, audited, setting, seed)
+        labels = [name for name in LABELS if name in scores]
+        scores = scores.merge(values[[*labels, values.columns[-1]]], "left", labels, validate="1:1")
+        not_run += [row for row in failed if row not in not_run]
     left = [part for part in fitting if part not in wanted]
     not_run += [(part.study, part.name, "not asked for", "not asked for") for part in left]
     for part in named if parts is not None else ():
@@ -245,9 +271,11 @@ def run(
             not_run.append((part.study, part.name, reason, "not possible"))
     table = pandas.DataFrame(not_run, columns=["study", "part", "reason", "kind"])
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    notes = [*getattr(audited.model, "notes", ()), *notes]
-    notes += list(folder.notes) if folder is not None else []
-    return Audit(audited, stimuli, corrected(tables), table, now, checks, folder, tuple(notes))
+    detector = getattr(audited.model, "__dict__", {}).get("detector")  # if it was needed
+    notes = [*getattr(audited.model, "notes", ()), *getattr(detector, "notes", ()), *notes]
+    notes += [*setting.notes, *(folder.notes if folder is not None else ())]
+    notes = tuple(dict.fromkeys(notes))
+    return Audit(audited, stimuli, scores, table, now, checks, folder, notes)
 
 
 def chosen_data(data: Any, profile: str) -> tuple[str, OwnFolder | None]:
@@ -297,6 +325,32 @@ def _scores(part: Part, audited: AuditedModel, setting: Setting) -> pandas.DataF
         raise CapabilityError(refused)
     scores = part.run(audited, setting)
     return tidy(scores, part=part.name, study=part.study, model=audited.name)
+
+
+def _untrained(
+    parts: Sequence[Part], audited: AuditedModel, setting: Setting, seed: int
+) -> tuple[pandas.DataFrame, list[tuple[str, ...]]]:
+    """Return the values of a network with random weights by what tells rows apart, and faults.
+
+    It is asked what the model was asked, also where a check of the model went before.
+    """
+    from biaslib.models.untrained import untrained
+
+    setting = replace(setting, n_resamples=0, n_sets=1, untrained=True)
+    tables, failed = [], []
+    try:
+        with untrained(audited.model, seed) as twin:
+            for part in parts:
+                try:
+                    scores = part.run(replace(audited, model=twin), setting)
+                    tables.append(scores.assign(part=part.name))
+                except Exception as error:
+                    failed.append((part.study, f"{part.name}, untrained", *_reason(error)))
+    except CapabilityError as error:
+        failed.append(("all", "untrained networks", *_reason(error)))
+    values = pandas.concat(tables) if tables else pandas.DataFrame({"part": []})
+    values = values.reindex(columns=[*LABELS, "value"])
+    return values.rename(columns={"value": f"untrained {seed}"}), failed
 
 
 def corrected(tables: Sequence[pandas.DataFrame]) -> pandas.DataFrame:

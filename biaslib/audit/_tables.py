@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from biaslib import display, stimuli
 from biaslib.audit._grounding import GroundingCheck
+from biaslib.audit._parts import PARTS
 from biaslib.audit._run import LEVEL, Audit, out_of_reach
 from biaslib.audit.nulls import outside_by_chance
 from biaslib.display import in_code, p_cell
@@ -35,6 +36,9 @@ SOURCES = {
     "own": "portraits of your own folder, and sentences without pictures",
 }
 
+UNTRAINED = "the same, untrained"
+"""Heads the column of networks with random weights."""
+
 CAPTION = (
     "The questions of each part with 95% intervals; grey bars: where 95 of 100 values lie if there "
     "is nothing to find. The same rows are shown whatever they give: for study 1 sentences in "
@@ -45,6 +49,7 @@ ALT = (
     "every test, source, pair of word lists or category, over a grey bar around zero. A thin "
     "upright line marks zero."
 )
+CROSSES = " Crosses: the same network with random weights, drawn anew for each; they are no test."
 
 
 def summary(result: Audit) -> pandas.DataFrame:
@@ -56,25 +61,34 @@ def summary(result: Audit) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         *study*, *part*, *measured*, *value* (a whole number where it is a count), *low*, *high*,
-        *if there were nothing* (in words), *n*, *of* (what n counts).
+        *if there were nothing* (in words), where there are networks with random weights their least
+        and greatest value, *n*, *of* (what n counts).
     """
-    columns = ["measured", "value", "low", "high", "if there were nothing", "n", "of"]
+    columns = ["measured", "value", "low", "high", "if there were nothing", UNTRAINED, "n", "of"]
     rows = []
     for (study, part), scores in result.scores.groupby(["study", "part"], sort=False):
         rows += [(STUDIES[study], part, *row) for row in SUMMARIES[study](scores)]
-    return pandas.DataFrame(rows, columns=["study", "part", *columns], dtype=object)
+    table = pandas.DataFrame(rows, columns=["study", "part", *columns], dtype=object)
+    return table.drop(columns=[] if result.untrained.shape[1] else UNTRAINED)
 
 
-Row = tuple[str, float, float, float, str, int, str]
+Row = tuple[str, float, float, float, str, str, int, str]
 
 
 def _count(measured: str, hits: pandas.Series, of: str, null: str) -> Row:
     """Return the row of a count, which has no interval."""
-    return (measured, int(hits.sum()), np.nan, np.nan, null, len(hits), of)
+    return (measured, int(hits.sum()), np.nan, np.nan, null, "–", len(hits), of)
 
 
 def _row(measured: str, row: Any, of: str, null: str) -> Row:
-    return (measured, row["value"], row["low"], row["high"], null, int(row["n"]), of)
+    (drawn,) = drawn_texts(pandas.DataFrame([row]))
+    return (measured, row["value"], row["low"], row["high"], null, drawn, int(row["n"]), of)
+
+
+def drawn_texts(scores: pandas.DataFrame) -> list[str]:
+    """Return the least and the greatest value of networks with random weights of each row."""
+    drawn = scores.filter(regex="^untrained ").astype(float)
+    return display.interval_texts({"low": drawn.min(axis=1), "high": drawn.max(axis=1)})
 
 
 def _claimed(scores: pandas.DataFrame, of: str, measured: str = "claimed after correction") -> Row:
@@ -177,7 +191,8 @@ def question_table(scores: pandas.DataFrame) -> pandas.DataFrame:
         ``asked`` or ``claims`` of an :class:`Audit`.
     """
     units = scores.get("n_units", pandas.Series(index=scores.index, dtype=float))
-    return pandas.DataFrame(
+    there = "untrained 0" in scores
+    table = pandas.DataFrame(
         {
             "study": scores["study"].map(STUDIES),
             "question": [question(row) for row in scores.to_dict("records")],
@@ -186,11 +201,13 @@ def question_table(scores: pandas.DataFrame) -> pandas.DataFrame:
             "high": scores["high"],
             "low if nothing": scores["null_low"],
             "high if nothing": scores["null_high"],
+            UNTRAINED: drawn_texts(scores) if there else "",
             "p, corrected": [p_cell(p_value) for p_value in scores["p_holm"]],
             "n": scores["n"],
             "people or drawings": units.astype("Int64"),
         }
     )
+    return table.drop(columns=[] if there else UNTRAINED)
 
 
 def comparison_table(compared: pandas.DataFrame) -> pandas.DataFrame:
@@ -267,7 +284,8 @@ def reach(least: ArrayLike, p_values: ArrayLike | None = None, asked: str = "que
 
 def overview(result: Audit) -> str:
     """Return in a few sentences what was run on what, and what came of it, as Markdown."""
-    run, left = result.scores["part"].nunique(), len(result.not_run)
+    names = {part.name for part in PARTS}
+    run, left = result.scores["part"].nunique(), int(result.not_run["part"].isin(names).sum())
     model = result.audited.model
     return (
         f"**{in_code(result.audited.name)}**, read as {in_code(str(model.name))}, revision "
@@ -284,7 +302,8 @@ def figure(result: Audit) -> display.Figure:
     names = {"row": "question", "null_low": "low if nothing", "null_high": "high if nothing"}
     rows = forest_table(result).rename(columns=names)
     behind = display.table(rows, "Table behind the figure: values, intervals and nulls")
-    return display.figure(forest(result), CAPTION, name="fig-own-forest", alt=ALT, table=behind)
+    caption = CAPTION + (CROSSES if result.untrained.shape[1] else "")
+    return display.figure(forest(result), caption, name="fig-own-forest", alt=ALT, table=behind)
 
 
 def forest_table(result: Audit) -> pandas.DataFrame:
@@ -294,7 +313,7 @@ def forest_table(result: Audit) -> pandas.DataFrame:
     pairs of word lists, for the first group of the first facet; of study 4 overall and categories.
     """
     columns = ["study", "part", "row", "statistic", "value", "low", "high"]
-    columns += ["null_low", "null_high", "n"]
+    columns += ["null_low", "null_high", *result.untrained, "n"]
     parts = []
     for (name, part), scores in result.scores.groupby(["study", "part"], sort=False):
         kept = scores[(scores["statistic"] == FIGURES[name][0]) & scores["value"].notna()]
@@ -333,6 +352,8 @@ def forest(result: Audit) -> Any:
 def _panel(axes: Any, rows: pandas.DataFrame, title: str) -> None:
     null = {"color": "0.82", "linewidth": 7}
     axes.hlines(rows.index, rows["null_low"], rows["null_high"], **null, zorder=0)
+    for _, drawn in rows.filter(regex="^untrained ").items():
+        axes.scatter(drawn, rows.index, s=22, color="0.35", marker="x", linewidth=1, zorder=2)
     display.dots(axes, rows.index, rows, "C0")
     axes.set_yticks(rows.index, rows["row"], fontsize=9, linespacing=1.0)
     axes.set_ylim(-0.7, len(rows) - 0.3)

@@ -173,12 +173,19 @@ def portrait_contrast(
     ]
     test = inference.permutation_test(*people, alternative="two-sided", rng=seed)
 
-    def difference(of_first, of_second, *of_people) -> np.ndarray:
-        t = lists[0].T @ (of_first / of_first.sum(0)) - lists[1].T @ (of_second / of_second.sum(0))
-        means = [
-            (t[side] * of[person]).sum(0) / of[person].sum(0)
-            for side, person, of in zip(sides, persons, of_people, strict=True)
-        ]
+    # Of each side and list a word's scores (rows), summed over every person's pictures.
+    sums = [
+        [np.stack([np.bincount(person, row) for row in z[:, side]]) for z in lists]
+        for side, person in zip(sides, persons, strict=True)
+    ]
+    shown = [np.bincount(person) for person in persons]
+
+    def difference(*drawn) -> np.ndarray:
+        words = [of / of.sum(0) for of in drawn[:2]]
+        means = []
+        for side, of, n in zip(sums, drawn[2:], shown, strict=True):
+            both = [(word * (z @ of)).sum(0) for word, z in zip(words, side, strict=True)]
+            means.append((both[0] - both[1]) / (n @ of))
         return means[0] - means[1]
 
     sizes = [*map(len, lists), *map(len, people)]

@@ -248,7 +248,11 @@ _detectors: weakref.WeakValueDictionary[tuple[str, str], Any] = weakref.WeakValu
 def _shared_detector(profile: str | None, device: str | None) -> Any:
     """Return the detector on a device: one for all models that read regions, while any has it."""
     key = runtime.profile(profile), runtime.device(device)
-    detector = _detectors.get(key) or _load("detector", None, *key, False, {})
+    detector = _detectors.get(key)
+    if detector is None:
+        with _noted() as notes:
+            detector = _load("detector", None, *key, False, {})
+        detector.notes = tuple(dict.fromkeys(notes))
     _detectors[key] = detector
     return detector
 
@@ -261,7 +265,8 @@ def _read(entry: Entry, path: Path | None, device: str, by_kind: bool, options: 
     full_float32()
     # A name of no option is the caller's fault, and none of the checkpoint.
     passing = (runtime.UnknownNameError,) if options else ()
-    with loading(path, entry.name, passing) if path else contextlib.nullcontext():
+    named = "" if by_kind else entry.name  # else the family is our finding, and nobody's wish
+    with loading(path, named, passing) if path else contextlib.nullcontext():
         if path is not None:
             folders.inspect(path)
             if path.is_dir():
@@ -348,7 +353,7 @@ def _family_of(folder: Path, given: str | Path) -> str:
             "or rename the folder if that one is meant",
             stacklevel=3,
         )
-    with loading(folder, "any model", (ModuleNotFoundError,)):
+    with loading(folder, "", (ModuleNotFoundError,)):
         folders.inspect(folder)
         if (folder / "open_clip_config.json").is_file():
             return "open-clip"

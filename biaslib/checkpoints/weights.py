@@ -290,7 +290,7 @@ def loading(
     Parameters
     ----------
     path, name
-        The checkpoint, and the model that was asked for.
+        The checkpoint, and the model that was asked for; empty where only the checkpoint was named.
     passing
         Errors that are the caller's.
 
@@ -325,8 +325,8 @@ def loading(
         reason = " ".join(str(error).split())[:MOST_TOLD] or "no reason given"
         raise refusal(
             path,
-            f"cannot be read as {name!r} ({type(error).__name__}: {reason}). Check that all its "
-            "files are there, unchanged and of that model, or download it again",
+            f"cannot be read{f' as {name!r}' if name else ''} ({type(error).__name__}: {reason}). "
+            "Check that all its files are there, unchanged and of one model, or download it again",
         ) from error
     finally:
         constants.HF_HUB_OFFLINE = before

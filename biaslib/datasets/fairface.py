@@ -231,7 +231,8 @@ def _joined(manifest: pandas.DataFrame, by: str | Sequence[str]) -> pandas.Serie
     """Return the group of every portrait: its labels, joined."""
     columns = [by] if isinstance(by, str) else texts(by, "by")
     labels = require_table(manifest, "manifest", columns)[columns].reset_index(drop=True)
-    return labels.astype(str).agg(", ".join, axis=1)
+    rows = zip(*(labels[name].astype(str) for name in columns), strict=True)
+    return pandas.Series([", ".join(row) for row in rows], dtype=str)
 
 
 def _of_hub(path: Path) -> tuple[pandas.DataFrame, list]:

@@ -147,23 +147,28 @@ def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _log_odds(scores: np.ndarray, size: int, slopes: np.ndarray) -> np.ndarray:
     """Return the tau of each slope, by Newton's method within bounds that close in."""
-    n, tilted = len(scores), slopes[:, None] * scores
+    n, ordered = len(scores), np.sort(scores)
     start = np.log(size / (n - size))
-    reach = np.abs(tilted).max(axis=1) + abs(start) + 1.0
+    reach = np.abs(slopes) * np.abs(ordered[[0, -1]]).max() + abs(start) + 1.0
     low, high, found = -reach, reach, np.full(len(slopes), start)
     # Of steep slopes the choice is nearly that of the largest: between them and the others.
-    ordered = np.sort(tilted, axis=1)
-    between = -0.5 * (ordered[:, n - size] + ordered[:, n - size - 1])
-    found = np.where(np.abs(slopes) * scores.std() > 2.0, between, found)
+    edges = np.where(slopes > 0.0, ordered[-size - 1 :][:2].sum(), ordered[size - 1 :][:2].sum())
+    found = np.where(np.abs(slopes) * scores.std() > 2.0, -0.5 * slopes * edges, found)
+    left = np.arange(len(slopes))
     for _ in range(100):
-        drawn = special.expit(found[:, None] + tilted)
+        drawn = special.expit(found[left, None] + slopes[left, None] * scores)
         excess = drawn.sum(axis=1) - size
-        if np.abs(excess).max() < 1e-10 * n:
+        wrong = np.abs(excess) >= 1e-10 * n
+        if not wrong.any():
             break
-        low, high = np.where(excess < 0.0, found, low), np.where(excess > 0.0, found, high)
+        left, drawn, excess = left[wrong], drawn[wrong], excess[wrong]
+        at = found[left]
+        low[left] = np.where(excess < 0.0, at, low[left])
+        high[left] = np.where(excess > 0.0, at, high[left])
         with np.errstate(divide="ignore", invalid="ignore"):
-            newton = found - excess / (size + excess - _dot(drawn, drawn))
-        found = np.where((low < newton) & (newton < high), newton, 0.5 * (low + high))
+            newton = at - excess / (size + excess - _dot(drawn, drawn))
+        inside = (low[left] < newton) & (newton < high[left])
+        found[left] = np.where(inside, newton, 0.5 * (low[left] + high[left]))
     return found
 
 
@@ -200,8 +205,10 @@ def _echo(path: _Path, place: int, bins: int = 1024, frequencies: int = 32) -> f
     heard = np.abs(np.fft.rfft(np.bincount(places, variances, bins), 2 * bins))
     heard[at * np.sqrt(path.sum_variance[place]) < 3.0] = 0.0
     largest = np.argsort(-heard)[:frequencies]
-    waves = np.exp(1j * np.outer(at[largest], residuals))
-    waves *= np.exp(-1j * np.angle(waves @ variances))[:, None]
-    factors = np.maximum(1.0 - 2.0 * variances * (1.0 - waves.real), 1e-300)
+    turns = np.outer(at[largest], residuals)
+    waves = np.cos(turns), np.sin(turns)
+    phase = np.arctan2(*(wave @ variances for wave in waves[::-1]))[:, None]
+    real = np.cos(phase) * waves[0] + np.sin(phase) * waves[1]
+    factors = np.maximum(1.0 - 2.0 * variances * (1.0 - real), 1e-300)
     products = np.exp(0.5 * np.log(factors).sum(axis=1))
     return float(products[heard[largest] > 0.0].max(initial=0.0))

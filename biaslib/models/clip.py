@@ -121,6 +121,7 @@ def encoder_of(
         transform=of_processor(processor, names=()),
         token_counts=texts.token_counts,
         device=device,
+        network=model,
     )
 
 

@@ -38,6 +38,8 @@ class ContrastiveEncoder:
         error if a text is longer than the model takes.
     device
         Where the model runs.
+    network
+        What both encoders run.
     """
 
     capabilities = frozenset({ENCODE})
@@ -56,13 +58,14 @@ class ContrastiveEncoder:
         transform: ImageTransform,
         token_counts: Callable,
         device: str,
+        network: torch.nn.Module | None = None,
     ) -> None:
         self.encode_batch_of_texts = encode_batch_of_texts
         self.encode_batch_of_images = encode_batch_of_images
         self.transform, self.token_counts = transform, token_counts
         self.scale, self.bias = scale, bias
         self.name, self.revision = name, revision
-        self.device = device
+        self.device, self.network = device, network
 
     def encode_text(self, texts: Sequence[str], batch_size: int | None = None) -> np.ndarray:
         """Return one unit vector a text, (n, d), float32.

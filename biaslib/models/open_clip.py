@@ -59,6 +59,7 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
     require_numbers_for(functools.partial(_without_weights, name), path, weights)
     model, preprocess = open_clip.create_model_from_pretrained(name, device="cpu")
     model = on_device(model.float(), device, entry.name)
+    model.build_untrained = functools.partial(_without_weights, name, "cpu")
     # Its own tokenizer takes neither option, and runs nothing; the others are of transformers.
     wrapped = settings["text_cfg"].get("hf_tokenizer_name")
     safely = {"trust_remote_code": False, "local_files_only": True} if wrapped else {}
@@ -89,15 +90,16 @@ def load(entry: Entry, folder: Path, device: str) -> ContrastiveEncoder:
         transform=split(Pixels(preprocess), Pixels(preprocess, resized=True)),
         token_counts=token_counts,
         device=device,
+        network=model,
     )
 
 
-def _without_weights(name: str) -> torch.nn.Module:
-    """Return a network on the meta device; OpenCLIP would warn that its weights are random."""
+def _without_weights(name: str, device: str = "meta") -> torch.nn.Module:
+    """Return a network with random weights, of which OpenCLIP would warn, or with none."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        return open_clip.create_model(name, load_weights=False, device="meta")
+        return open_clip.create_model(name, load_weights=False, device=device)
     finally:
         logging.disable(before)
 
