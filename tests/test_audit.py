@@ -687,6 +687,9 @@ def test_bytes_items_and_minutes_of_an_audit(folder, monkeypatch):
     monkeypatch.setattr(_cost, "perf_counter", lambda: next(ticks))
     assert found.minutes(tally) == pytest.approx((621 + 24) / 8 / 60)
     assert tally.read == 2 * 2 * 8
+    beside = audit.cost(path, "planted", "cpu", data=folder, untrained=3)
+    assert beside.minutes(tally) == pytest.approx(4 * (621 + 24) / 8 / 60)
+    assert beside.memory == pytest.approx(2 * found.memory)
     assert found.minutes(object()) is None
 
 
@@ -708,7 +711,7 @@ def test_the_command_says_what_it_would_take_and_stops(capsys, folder, tmp_path)
 
 def test_two_models_have_to_fit_together(capsys, monkeypatch):
     cost = _cost.Cost(1e8, 0.0, 6.0, 10.0, "cuda", {}, np.array([0.01]))
-    monkeypatch.setattr(audit, "cost", lambda *_: cost)
+    monkeypatch.setattr(audit, "cost", lambda *_, **__: cost)
     monkeypatch.setattr(audit, "load", lambda *_: pytest.fail("this does not fit"))
     assert command_line.main(["audit", "clip", "--compare", "albef", "--dry-run"]) == 1
     assert capsys.readouterr().err.startswith("DoesNotFitError: ")
