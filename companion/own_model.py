@@ -1,4 +1,4 @@
-"""The chapter on a model of one's own: its files as links, false alarms, checks of exercises."""
+"""The chapter on a model of one's own: its answers in one figure, its files as links, exercises."""
 
 import base64
 import gzip
@@ -6,14 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas
 
 from biaslib.audit import Audit, files
-from biaslib.display import interval_text
+from biaslib.display import interval_text, marked, subplots
 from companion._check import Check, judge, stopped
 
 __all__ = [
     "FAMILIES",
+    "answers_figure",
+    "answers_table",
     "beside_untrained",
     "check_count",
     "check_reading",
@@ -34,11 +37,64 @@ FAMILIES = {
 """Families of models by the names of their checkpoints."""
 
 
+STUDIES = {
+    "ross2021": "Study 1: names\nand attributes",
+    "srinivasan2021": "Study 2:\nmasked words",
+    "hamidieh2023": "Study 3:\nportraits",
+    "zhou2022": "Study 4: captions\nto choose from",
+}
+"""What each study of an audit asks about."""
+
+NUMBER = re.compile(r"(?<=,)-?\d+\.\d{5,}(?:e-\d+)?(?=[,\n])")
+"""A number in a CSV file with more digits than a page has to carry."""
+
+
+def answers_figure(result: Audit) -> Any:
+    """Draw each question's answer in half-widths of its null; those that are claimed in orange."""
+    asked = _against_null(result)
+    rows = list(asked.groupby("study", sort=False))
+    figure, axes = subplots(height=1.1 + 0.6 * len(rows), width=3.42)
+    axes.axvspan(-1, 1, color="0.86", zorder=0)
+    for height, (_, row) in enumerate(rows):
+        at = height + np.random.default_rng(0).uniform(-0.3, 0.3, len(row))
+        for claimed, style in ((False, ("C0", 12, 0.5)), (True, ("C1", 42, 1))):
+            shown, (colour, size, alpha) = row["claimed"] == claimed, style
+            axes.scatter(row["away"][shown], at[shown], c=colour, s=size, alpha=alpha, lw=0)
+    axes.set_yticks(range(len(rows)), [STUDIES[name] for name, _ in rows], fontsize=9)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel("no  ←  answer  →  yes", fontsize=9)
+    axes.set_title(
+        f"{asked['claimed'].sum()} of {len(asked)} answers are claimed",
+        fontsize=11,
+        loc="left",
+    )
+    return marked(figure, result.stimuli)
+
+
+def answers_table(result: Audit) -> pandas.DataFrame:
+    """Return by part how many questions there are, outside of their null, and claimed."""
+    asked = _against_null(result).assign(outside=lambda rows: rows["away"].abs() > 1)
+    table = asked.groupby(["study", "part"], sort=False, as_index=False).agg(
+        questions=("away", "size"), outside=("outside", "sum"), claimed=("claimed", "sum")
+    )
+    table["study"] = table["study"].map(STUDIES).str.partition(":")[0]
+    return table
+
+
+def _against_null(result: Audit) -> pandas.DataFrame:
+    """Return the questions with how far they lie from the middle of their null: 1 is its end."""
+    middle = result.asked[["null_low", "null_high"]].mean(axis=1)
+    away = (result.asked["value"] - middle) / (result.asked["null_high"] - middle)
+    return result.asked.assign(away=away, claimed=result.asked.index.isin(result.claims.index))
+
+
 def links(result: Audit) -> Any:
-    """Return links that hold the files of an audit themselves, packed."""
+    """Return links that hold the files of an audit themselves, packed; scores to six digits."""
     from IPython.display import HTML
 
-    packed = {name: gzip.compress(text.encode(), mtime=0) for name, text in files(result).items()}
+    texts = files(result)
+    texts["scores.csv"] = NUMBER.sub(lambda n: f"{float(n[0]):.6g}", texts["scores.csv"])
+    packed = {name: gzip.compress(text.encode(), mtime=0) for name, text in texts.items()}
     return HTML(
         "<p>To keep: "
         + ", ".join(

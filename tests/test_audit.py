@@ -1,8 +1,10 @@
 """The audit of one's own model: numbers beside their nulls, what is refused, what is given."""
 
+import base64
 import contextlib
 import dataclasses
 import functools
+import gzip
 import io
 import itertools
 import json
@@ -13,6 +15,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pandas
 import pytest
@@ -972,6 +975,33 @@ def test_files_hold_the_scores_and_what_they_were_made_of(of_clip, tmp_path):
     html = page.read_text(encoding="utf-8")
     assert "://" not in re.sub(r"data:image/svg\+xml;base64,[^\"]+", "", html)
     assert "<script" not in html
+
+
+def test_the_scores_of_a_page_are_those_of_the_audit_to_six_digits(of_clip):
+    _, _, packed = BeautifulSoup(plots.links(of_clip).data, "html.parser").a["href"].partition(",")
+    text = gzip.decompress(base64.b64decode(packed)).decode()
+    again = pandas.read_csv(io.StringIO(text), dtype={"revision": str, "kind": str})
+    pandas.testing.assert_frame_equal(again, of_clip.scores, check_dtype=False, rtol=1e-5)
+    assert len(text) < len(_report.files(of_clip)["scores.csv"])
+
+
+def test_one_figure_has_every_question_and_those_claimed_in_orange(of_clip):
+    asked, table = of_clip.asked, plots.answers_table(of_clip)
+    assert table["questions"].sum() == len(asked)
+    assert table["claimed"].sum() == len(of_clip.claims) > 0
+    beyond = ~asked["value"].between(asked["null_low"], asked["null_high"])
+    assert table["outside"].sum() == beyond.sum()
+    axes = plots.answers_figure(of_clip).axes[0]
+    orange = [
+        drawn.get_offsets()
+        for drawn in axes.collections
+        if matplotlib.colors.same_color(drawn.get_facecolor()[0, :3], "C1")
+    ]
+    claimed = np.concatenate(orange)
+    assert len(claimed) == len(of_clip.claims)
+    assert (np.abs(claimed[:, 0]) > 1).all()
+    assert sum(len(drawn.get_offsets()) for drawn in axes.collections) == len(asked)
+    assert axes.get_title(loc="left").startswith(f"{len(of_clip.claims)} of {len(asked)} ")
 
 
 def test_counts_are_whole_and_other_values_have_intervals(of_clip):
