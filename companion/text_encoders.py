@@ -142,6 +142,12 @@ def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> 
     return placed[columns or list(headings)].rename(columns=headings)
 
 
+def by_sentences(rows: Sequence[Mapping]) -> pandas.DataFrame:
+    """Return scores of tests in several kinds of sentences, those of a test below each other."""
+    frame = pandas.DataFrame(rows).sort_values("test", kind="stable").rename(columns={"value": "d"})
+    return frame[["test", "sentences", "d", "low", "high"]]
+
+
 def panel(
     scores: pandas.DataFrame, embedded, random, start: tuple[str, str] | None = None
 ) -> Panel:
@@ -456,10 +462,9 @@ def _analysis(row: dict, rank: int, rows: pandas.DataFrame, curve: list[dict]) -
     told = "the finding survives" if row["survives"] else "the finding does not survive"
     yours = {"kind": "rule", "x": [rank], "y": [], "label": "your choices", "group": 1}
     return Drawing(
-        f"d = {signed(row['value'])}, {p_text(row['p'])}: {told}. "
-        f"Of all {total} analyses of this test {n} say yes ({n / total:.0%}).",
+        f"d = {signed(row['value'])}, {p_text(row['p'])}: {told}.",
         [*curve, yours],
-        "all analyses, from the smallest p to the largest",
+        f"{total} analyses, the smallest p first; {n} say yes",
         "p, corrected",
         (-2, total + 1),
         (-4, 0),
