@@ -264,7 +264,8 @@ def _significant_tests(scores, placed, state: tuple[bool, ...]) -> Drawing:
         heights.append(rows.index(test) + 0.8 * LEVELS[level][2])
         names.append(f"{ROWS[test]}, {level} level: d = {signed(d)}")
     words, corrected, random = state
-    sentence = f"{found.sum()} of {len(found)} tests are significant at the 5% level"
+    are = "is" if found.sum() == 1 else "are"
+    sentence = f"{found.sum()} of {len(found)} tests {are} significant at the 5% level"
     sentence += f" when {'a word' if words else 'every sentence'} counts as one unit"
     sentence += f", after Holm's correction for {len(found)} tests" if corrected else ""
     sentence += ", and rare among random attribute words" if random else ""

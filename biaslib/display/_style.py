@@ -126,6 +126,6 @@ def marked(figure, profile: str = "planted"):
         Of its numbers: :attr:`biaslib.runtime.Provenance.label`.
     """
     if profile in NOTES:
-        note = {"fontsize": 9.5, "color": "0.35", "style": "italic"}
+        note = {"fontsize": 9, "color": "0.35", "style": "italic"}
         figure.suptitle(NOTES[profile], x=0.01, ha="left", **note)
     return figure
