@@ -61,9 +61,9 @@ SENTENCES = {
 CHOICES = {
     "What carries the word": tuple(SENTENCES.values()),
     "Unit": ("every sentence", "every word"),
-    "Compared with": ("relabelled targets", "random attribute words"),
-    "Correction": ("none", "Benjamini and Hochberg, 13 tests", "Holm, 13 tests"),
-    "Attribute words": ("all", "first half of each list", "second half of each list"),
+    "Compared with": ("relabelled targets", "random words"),
+    "Correction": ("none", "Benjamini and Hochberg", "Holm"),
+    "Attribute words": ("all", "first half", "second half"),
     "Divide by": ("n − 1", "n"),
 }
 """The choices and their values, in the order of :func:`all_analyses`' columns."""
@@ -460,7 +460,7 @@ def _curve(rows: pandas.DataFrame) -> list[dict]:
 
 def _analysis(row: dict, rank: int, rows: pandas.DataFrame, curve: list[dict]) -> Drawing:
     n, total = rows["survives"].sum(), len(rows)
-    told = "the finding survives" if row["survives"] else "the finding does not survive"
+    told = "it survives" if row["survives"] else "it does not survive"
     yours = {"kind": "rule", "x": [rank], "y": [], "label": "your choices", "group": 1}
     return Drawing(
         f"d = {signed(row['value'])}, {p_text(row['p'])}: {told}.",
