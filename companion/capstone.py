@@ -180,7 +180,7 @@ def against_null(results: pandas.DataFrame, null: np.ndarray):
     null
         Scores of other models, (m, n) for n words.
     """
-    figure, axes = subplots(height=0.32 * len(results) + 1.2, width=4.3)
+    figure, axes = subplots(height=0.32 * len(results) + 1.2, width=4.2)
     rows = np.arange(len(results))[::-1]
     value = results["C-ASC, women"]
     spans = np.abs(results[["low", "high"]].to_numpy().T - value.to_numpy())

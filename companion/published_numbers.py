@@ -27,7 +27,7 @@ from companion._check import Check, judge_function
 from companion._shared import TESTS, light, titled
 
 DIVERGING = "RdBu_r"
-SMALL = 9
+SMALL = 9.2
 P_TICKS = {1e-6: ".000001", 1e-4: ".0001", 1e-2: ".01", 1: "1"}
 """Marks of an axis of p-values, without powers, whose raised figures would be too small."""
 LEVELS = {

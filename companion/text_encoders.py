@@ -44,9 +44,9 @@ SENTENCES = {
 CHOICES = {
     "What carries the word": tuple(SENTENCES.values()),
     "Unit": ("every sentence", "every word"),
-    "Compared with": ("relabelled targets", "random attribute words"),
-    "Correction": ("none", "Benjamini and Hochberg, 13 tests", "Holm, 13 tests"),
-    "Attribute words": ("all", "first half of each list", "second half of each list"),
+    "Compared with": ("relabelled targets", "random words"),
+    "Correction": ("none", "Benjamini and Hochberg", "Holm"),
+    "Attribute words": ("all", "first half", "second half"),
     "Divide by": ("n − 1", "n"),
 }
 """The choices and their values, in the order of :func:`all_analyses`' columns."""
@@ -123,6 +123,12 @@ def placed_table(placed: pandas.DataFrame, columns: list[str] | None = None) -> 
         "separability": "separability",
     }
     return placed[columns or list(headings)].rename(columns=headings)
+
+
+def by_sentences(rows: Sequence[Mapping]) -> pandas.DataFrame:
+    """Return scores of tests in several kinds of sentences, those of a test below each other."""
+    frame = pandas.DataFrame(rows).sort_values("test", kind="stable").rename(columns={"value": "d"})
+    return frame[["test", "sentences", "d", "low", "high"]]
 
 
 def panel(
@@ -241,7 +247,8 @@ def _significant_tests(scores, placed, state: tuple[bool, ...]) -> Drawing:
         heights.append(rows.index(test) + 0.8 * LEVELS[level][2])
         names.append(f"{ROWS[test]}, {level} level: d = {signed(d)}")
     words, corrected, random = state
-    sentence = f"{found.sum()} of {len(found)} tests are significant at the 5% level"
+    are = "is" if found.sum() == 1 else "are"
+    sentence = f"{found.sum()} of {len(found)} tests {are} significant at the 5% level"
     sentence += f" when {'a word' if words else 'every sentence'} counts as one unit"
     sentence += f", after Holm's correction for {len(found)} tests" if corrected else ""
     sentence += ", and rare among random attribute words" if random else ""
@@ -436,13 +443,12 @@ def _curve(rows: pandas.DataFrame) -> list[dict]:
 
 def _analysis(row: dict, rank: int, rows: pandas.DataFrame, curve: list[dict]) -> Drawing:
     n, total = rows["survives"].sum(), len(rows)
-    told = "the finding survives" if row["survives"] else "the finding does not survive"
+    told = "it survives" if row["survives"] else "it does not survive"
     yours = {"kind": "rule", "x": [rank], "y": [], "label": "your choices", "group": 1}
     return Drawing(
-        f"d = {signed(row['value'])}, {p_text(row['p'])}: {told}. "
-        f"Of all {total} analyses of this test {n} say yes ({n / total:.0%}).",
+        f"d = {signed(row['value'])}, {p_text(row['p'])}: {told}.",
         [*curve, yours],
-        "all analyses, from the smallest p to the largest",
+        f"{total} analyses, the smallest p first; {n} say yes",
         "p, corrected",
         (-2, total + 1),
         (-4, 0),

@@ -56,7 +56,7 @@ def test_corrections_are_over_tests_that_were_treated_alike(found, every):
     chosen |= {WORDS: "all", DIVISOR: "n"}
     rows = every.loc[(every[list(chosen)] == pandas.Series(chosen)).all(axis=1)]
     raw = found.query("sentences == 'our sentences' and words == 'all'").set_index("test")
-    holm = rows[rows[CORRECTION] == "Holm, 13 tests"].set_index("test")["p"]
+    holm = rows[rows[CORRECTION] == "Holm"].set_index("test")["p"]
     assert holm.to_dict() == pytest.approx(
         dict(zip(raw.index, inference.adjust(raw["p_words"], "holm"), strict=True))
     )
@@ -67,7 +67,7 @@ def test_sentences_of_seat_take_the_place_of_ours_in_a_correction(found, every):
     seat = found.query("sentences == \"SEAT's sentences\" and words == 'all'").set_index("test")
     family = [ours.loc["C3", "p_items"], seat.loc["C6", "p_items"], ours.loc["C8", "p_items"]]
     chosen = {CARRIER: "SEAT's sentences", UNIT: "every sentence", NULL: "relabelled targets"}
-    chosen |= {CORRECTION: "Benjamini and Hochberg, 13 tests", WORDS: "all", DIVISOR: "n − 1"}
+    chosen |= {CORRECTION: "Benjamini and Hochberg", WORDS: "all", DIVISOR: "n − 1"}
     (p,) = every.loc[(every[list(chosen)] == pandas.Series(chosen)).all(axis=1), "p"]
     assert p == pytest.approx(inference.adjust(family, "bh")[1])
 

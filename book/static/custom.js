@@ -104,6 +104,15 @@
     window.addEventListener("load", followAddress); // pictures above have their heights by then
   }
 
+  // In a folder on a disk a page may not read another one, so that the search has no lines of text to show.
+  const results = document.getElementById("search-results");
+  if (results && location.protocol === "file:") {
+    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+    const why = document.createElement("p");
+    why.textContent = "Titles alone: from a folder, a browser does not let this page read the others. A server shows lines of text, too.";
+    results.before(why);
+  }
+
   nameSidebars();
   soon();
   window.addEventListener("resize", soon);
