@@ -87,7 +87,8 @@ class CodeBelow(SphinxPostTransform):
 
     def run(self, **kwargs) -> None:
         for cell in self.document.findall(nodes.container):
-            first = cell.children[0] if cell.get("nb_element") == "cell_code" else None
+            code = cell.get("nb_element") == "cell_code" and cell.children
+            first = cell.children[0] if code else None
             if isinstance(first, HideCodeCellNode) and "above-input" in first["classes"]:
                 cell.remove(first)
                 cell.append(first)
