@@ -338,7 +338,7 @@ def forest(result: Audit) -> Any:
     lines = [1 + 0.8 * part["row"].str.count("\n").max() for _, part in parts]
     heights = [3.3 + len(part) * tall for tall, (_, part) in zip(lines, parts, strict=True)]
     options = {
-        "width": 3.6,
+        "width": 3.42,
         "height": 0.24 * sum(heights),
         "height_ratios": heights,
         "squeeze": False,
