@@ -177,7 +177,7 @@ if (
     STUDIES["ross2021", "full"] = Study(
         rehearsal_grounded.publish,
         hold="COCO_val2014_000000035705",
-        missing=("weights of vl-bert", "the authors' region features", "pictures of concap"),
+        missing=("the authors' region features", "pictures of concap"),
     )
     STUDIES["ross2021", "taste"] = Study(rehearsal_grounded.publish, hold="vilt-b32-mlm/resolve")
 
