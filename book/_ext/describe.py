@@ -84,8 +84,8 @@ def add_tags(app, pagename, templatename, context, doctree) -> None:
     title = html.unescape(re.sub(r"<[^>]*>", "", context.get("title", "")))
     base = address(app)
     tags = {
-        "og:title": re.sub(r"^[\d.]+\s+", "", title) or app.config.project,
-        "og:site_name": app.config.project,
+        "og:title": re.sub(r"^[\d.]+\s+", "", title) or app.config.html_title,
+        "og:site_name": app.config.html_title,
         "og:type": "website" if pagename == app.config.root_doc else "article",
         "og:description": told,
         "og:url": f"{base}{app.builder.get_target_uri(pagename)}",

@@ -48,7 +48,7 @@ def number(app, pagename, templatename, context, doctree) -> None:
         return
     body = numbered(context["body"])
     folder = f"{FILES}/{pagename.rpartition('/')[2]}"
-    source = f"{html.unescape(plain(context.get('title', '')))}, {app.config.project}"
+    source = f"{html.unescape(plain(context.get('title', '')))}, {app.config.html_title}"
     for found in WHOLE.finditer(body):
         path = Path(app.outdir, folder, f"{found['name']}.csv")
         path.parent.mkdir(parents=True, exist_ok=True)
