@@ -870,8 +870,8 @@ def test_two_models_have_the_vlbs_of_their_own_reports(clip, store, monkeypatch)
     """Also where it is that of a balanced selection, and labels are unequal."""
     inputs = study4_captions.inputs
 
-    def unequal(profile=None):
-        given = inputs(profile)
+    def unequal(profile=None, **settings):
+        given = inputs(profile, **settings)
         kept = np.delete(np.arange(len(given.table)), np.flatnonzero(given.anti)[::3])
         return dataclasses.replace(given.part(kept), balance=True)
 

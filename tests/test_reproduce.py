@@ -90,6 +90,8 @@ def test_command_and_notebook_go_from_nothing_to_the_same_record(paper, size, re
 @pytest.mark.parametrize("size", runtime.SIZES)
 @pytest.mark.parametrize("paper", reproduction.STUDIES)
 def test_a_dry_run_says_what_it_takes_and_downloads_nothing(paper, size, hub, tmp_path, capsys):
+    if (paper, size) not in from_nothing.STUDIES:
+        pytest.skip("its authors' files, which the first look asks for, may not be passed on")
     parts = importlib.import_module(f"biaslib.studies.{reproduction.STUDIES[paper]}").parts(size)
     gigabytes = sum(part.gigabytes for part in parts if not part.here())  # one is placed by hand
     assert main(["reproduce", paper, "--size", size, "--dry-run"]) == 0
