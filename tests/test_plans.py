@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import plan_zips
 import plans
 import pytest
 import yaml
@@ -43,7 +44,7 @@ def test_the_table_for_teachers_has_every_chapter_with_its_own_minutes():
 
 
 def test_the_course_has_every_chapter_in_a_session():
-    named = plans.pages_of("four_weeks", own("four_weeks"))
+    named = plan_zips.pages_of("four_weeks", own("four_weeks"))
     stems = {each.partition("/")[2] for each in named if each.startswith("notebooks/")}
     assert stems == {path.stem for path in NOTEBOOKS}
 

@@ -35,10 +35,14 @@ SHOWN = [
 ]
 
 
+def named(parts: list[str]) -> list[str]:
+    return [f"(s{number})=\n{part}" for number, part in enumerate(parts, start=1)]
+
+
 def written(folder: Path, parts: list[str], chapter="x", minutes="minutes: 30") -> Path:
     path = folder / "x.md"
     front = f"---\ntitle: A <deck>\nchapter: {chapter}\n{minutes}\n---\n"
-    path.write_text(front + "\n---\n\n".join(parts), encoding="utf-8")
+    path.write_text(front + "\n---\n\n".join(named(parts)), encoding="utf-8")
     return path
 
 
@@ -83,7 +87,7 @@ def test_a_swipe_shows_the_next_slide(shown, browser):
     for kind, place in (("Start", 330), ("Move", 250), ("Move", 90), ("End", None)):
         points = [] if place is None else [{"x": place, "y": 400}]
         touch.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
-    page.wait_for_selector("#slide-2.present")
+    page.wait_for_selector("#s2.present")
     phone.close()
 
 
@@ -97,7 +101,7 @@ def test_a_deck_and_its_notes_can_be_read_by_everybody(shown, page, mode):
         assert axe_violations(page) == []
     assert page.title() == "Slides: A <deck>"
     assert page.locator("h1").count() == 1
-    assert [page.locator(f"#slide-{n}").get_attribute("aria-hidden") for n in (5, 6, 7)] == [
+    assert [page.locator(f"#s{n}").get_attribute("aria-hidden") for n in (5, 6, 7)] == [
         "true", None, "true",
     ]  # fmt: skip
     page.goto(f"{shown}/notes_x.html")
@@ -111,13 +115,13 @@ def test_the_page_of_notes_follows_its_deck(shown, page):
     with page.expect_popup() as opened:
         page.get_by_role("link", name="Notes").click()
     notes = opened.value
-    notes.wait_for_selector("#slide-2[aria-current]")
+    notes.wait_for_selector("#s2[aria-current]")
     page.keyboard.press("ArrowRight")
-    notes.wait_for_selector("#slide-3[aria-current]")
+    notes.wait_for_selector("#s3[aria-current]")
     assert notes.locator("[aria-current]").count() == 1
     notes.locator(".clock", has_text=re.compile(r"^0:\d\d$")).wait_for()
     notes.get_by_role("link", name="Slide 4").click()
-    notes.wait_for_selector("body[data-ready] #slide-4.present")
+    notes.wait_for_selector("body[data-ready] #s4.present")
 
 
 @pytest.mark.parametrize("query", ["", "?print-pdf"])

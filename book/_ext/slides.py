@@ -1,9 +1,10 @@
 """Decks of slides, written in Markdown, with figures, formulas and tables of the built chapters.
 
 A deck is ``book/slides/<chapter>.md``: between lines of three dashes its ``title``, ``chapter`` and
-``minutes``, then slides, with such a line between two of them. A slide has one heading, Markdown,
-and after a line ``Notes:`` what the speaker says. ``![](#label)``, in a paragraph of its own, is
-what has this label in the chapter, so that both show the same. ``teaching.py`` writes the pages.
+``minutes``, then slides, with such a line between two of them. A slide begins with its name,
+``(bet)=``, by which plans refer to it, and has one heading, Markdown, and after a line ``Notes:``
+what the speaker says. ``![](#label)``, in a paragraph of its own, is what has this label in the
+chapter, so that both show the same. ``teaching.py`` writes the pages.
 """
 
 import html
@@ -20,10 +21,10 @@ from sphinx.errors import ExtensionError
 
 SLIDES = Path(__file__).parents[1] / "slides"
 WORDS = 45
-FEWEST, MOST = 12, 18
 KEYS = {"title", "chapter", "minutes"}
 LINE = re.compile(r"^---[ \t]*$", re.M)
 NOTES = re.compile(r"^Notes:[ \t]*$", re.M)
+NAME = re.compile(r"\s*\(([a-z0-9][a-z0-9-]*)\)=[ \t]*\n")
 
 HEAD = """<link rel="stylesheet" href="../_static/vendor/reveal/reveal.css">
 <link rel="stylesheet" href="../_static/slides.css">
@@ -40,8 +41,10 @@ KEYS_LINE = "← →, space: move · Esc: overview · F: full screen · B: black
 
 @dataclass
 class Slide:
-    """One slide: its heading in HTML, its body, and in HTML what the speaker says."""
+    """One slide: its name, file and line, heading in HTML, body, and what the speaker says."""
 
+    name: str
+    place: str
     heading: str
     body: BeautifulSoup
     notes: str
@@ -89,10 +92,11 @@ def read(path: Path, chapters: list[str]) -> Deck:
     Raises
     ------
     ExtensionError
-        Naming the deck, and the slide, if its front matter lacks a key, its chapter is none of
-        those given, or a slide or the number of slides is against the rules.
+        Naming the file, and the line, if its front matter lacks a key, its chapter is none of
+        those given, or a slide is against the rules.
     """
-    start, *parts = LINE.split(path.read_text(encoding="utf-8-sig"))
+    text = path.read_text(encoding="utf-8-sig")
+    start, *parts = LINE.split(text)
     try:
         about = yaml.safe_load(parts[0]) if parts and not start.strip() else None
     except yaml.YAMLError as error:
@@ -103,22 +107,30 @@ def read(path: Path, chapters: list[str]) -> Deck:
         raise ExtensionError(f"{path.name}: {about['chapter']!r} is not the chapter of this name")
     if not isinstance(about["minutes"], int | float):
         raise ExtensionError(f"{path.name}: minutes are a number, not {about['minutes']!r}")
-    if not FEWEST <= len(parts[1:]) <= MOST:
-        raise ExtensionError(f"{path.name}: {len(parts[1:])} slides, not {FEWEST} to {MOST}")
+    lines = [text.count("\n", 0, each.end()) + 2 for each in LINE.finditer(text)][1:]
     slides = [
-        slide(part, f"{path.name}, slide {number}") for number, part in enumerate(parts[1:], 1)
+        slide(part, f"{path.name}, line {line}")
+        for part, line in zip(parts[1:], lines, strict=True)
     ]
+    names = [each.name for each in slides]
+    for number, each in enumerate(slides):
+        if each.name in names[:number]:
+            raise ExtensionError(f"{each.place}: a second slide has the name {each.name!r}")
     return Deck(path.name, slides=slides, **about)
 
 
 def slide(text: str, place: str) -> Slide:
     """Return one slide of its Markdown, or refuse it."""
-    shown, *said = NOTES.split(text, maxsplit=1)
+    named = NAME.match(text)
+    if named is None:
+        raise ExtensionError(f"{place}: a slide begins with its name in a line, such as (bet)=")
+    shown, *said = NOTES.split(text[named.end() :], maxsplit=1)
     body = BeautifulSoup(markdown(shown), "html.parser")
     headings = body.find_all(re.compile(r"^h\d$"))
     if len(headings) != 1 or not headings[0].get_text(strip=True):
         raise ExtensionError(f"{place}: {len(headings)} headings, not one")
-    found = Slide(headings[0].extract().decode_contents(), body, markdown("".join(said)))
+    heading = headings[0].extract().decode_contents()
+    found = Slide(named[1], place, heading, body, markdown("".join(said)))
     if found.words > WORDS:
         raise ExtensionError(f"{place}: {found.words} words, more than {WORDS}")
     for item in body.find_all("li"):
@@ -134,12 +146,12 @@ def fill(deck: Deck, article: Tag) -> None:
     Raises
     ------
     ExtensionError
-        Naming deck, slide and label, if the chapter has nothing of that label.
+        Naming file, line and label, if the chapter has nothing of that label.
     """
-    for number, each in enumerate(deck.slides, start=1):
+    for each in deck.slides:
         for picture in each.body.find_all("img"):
             label = picture["src"].removeprefix("#")
-            place = f"{deck.file}, slide {number}: {picture['src']}"
+            place = f"{each.place}: {picture['src']}"
             if picture.parent.get_text(strip=True) or len(picture.parent.find_all()) > 1:
                 raise ExtensionError(f"{place} does not stand in a paragraph of its own")
             found = article.find(id=label) or article.find(id=f"equation-{label}")
@@ -192,7 +204,7 @@ def shown(deck: Deck) -> str:
     for number, each in enumerate(deck.slides, start=1):
         level, terms = ("h1", TERMS) if number == 1 else ("h2", "")
         heading = f"<{level}>{each.heading}</{level}>"
-        sections.append(f'<section id="slide-{number}">{heading}{each.body}{terms}</section>')
+        sections.append(f'<section id="{each.name}">{heading}{each.body}{terms}</section>')
     return (
         f'<main><article class="reveal"><div class="slides">{"".join(sections)}</div>'
         "</article></main>"
@@ -229,9 +241,9 @@ def said(deck: Deck) -> str:
     """Return the body of the page of notes."""
     parts = []
     for number, (each, minute) in enumerate(zip(deck.slides, begins(deck), strict=True), start=1):
-        link = f'<a href="slides_{deck.chapter}.html#slide-{number}">Slide {number}</a>'
+        link = f'<a href="slides_{deck.chapter}.html#{each.name}">Slide {number}</a>'
         parts.append(
-            f'<section id="slide-{number}"><h2>{each.heading}</h2>'
+            f'<section id="{each.name}"><h2>{each.heading}</h2>'
             f'<p class="when">{link}, from minute {minute}</p>{each.notes}</section>'
         )
     return (

@@ -67,7 +67,7 @@ async function start() {
   fitAll();
   window.addEventListener("resize", () => { Reveal.configure(size()); fitAll(); });
   let notes = null;
-  const tell = () => notes?.postMessage({ slide: Reveal.getIndices().h + 1 }, "*");
+  const tell = () => notes?.postMessage({ slide: Reveal.getCurrentSlide().id }, "*");
   Reveal.on("slidechanged", tell);
   document.querySelector('[target="notes"]').addEventListener("click", event => {
     event.preventDefault();
@@ -83,7 +83,7 @@ function follow() {
   window.opener?.postMessage("ready", "*");
   window.addEventListener("message", event => {
     if (event.source !== window.opener) return;
-    const here = document.getElementById(`slide-${Number(event.data.slide)}`);
+    const here = document.getElementById(event.data.slide);
     document.querySelector("[aria-current]")?.removeAttribute("aria-current");
     here?.setAttribute("aria-current", "step");
     here?.scrollIntoView();

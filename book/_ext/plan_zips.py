@@ -1,0 +1,168 @@
+"""Sphinx extension: a zip of what each plan for teaching needs, for a folder on a disk.
+
+After the build, ``teach/plan_half_day.zip`` has the pages that the plan names, and their materials.
+"""
+
+import posixpath
+import re
+import sys
+import zipfile
+from pathlib import Path
+from urllib.parse import urldefrag
+
+import plans
+
+ROOT = Path(__file__).parents[2]
+
+README = """{title}
+{line}
+
+Open book/plan_{name}.html in a browser; nothing else has to be installed, and no network is needed.
+book/       the plan, what to say first, and what the students get
+teach/      slides, speaker's notes, handouts, quizzes; classroom notebooks, which have no solutions
+notebooks/  the chapters that the plan names, as pages
+_static/    and the other folders: what the pages load
+Copy the whole folder; links to pages that are not in it lead to the site, or are switched off.
+Text: CC BY 4.0; code: MIT (LICENSE). How to cite: CITATION.cff.
+"""
+
+LINK = re.compile(r'(<a\b[^>]*?\s)href="([^"]*)"')
+LOADED = re.compile(r'<(?:script|img|source|link)\b[^>]*?\s(?:src|href)="([^"]*)"')
+ELSEWHERE = re.compile(
+    r'<link rel="(?:index|search|prev|next)"[^>]*>\s*|<form\b[^>]*\baction=.*?</form>', re.S
+)
+IN_STYLE = re.compile(r"""(?:url\(["']?|@import\s*["'])([^)"']+)""")
+LOADED_LATER = {"tex-mml-chtml.js": "_static/vendor/mathjax"}
+"""Folders that a script of this name reads when a page needs them."""
+
+
+def setup(app):
+    # After the policy has been written into the pages.
+    app.connect("build-finished", write_zips, priority=950)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def write_zips(app, exception) -> None:
+    """Write a zip of every plan's pages and materials into the folder ``teach`` of the site."""
+    if exception is not None or app.builder.format != "html":
+        return
+    site, root = Path(app.outdir), Path(app.srcdir)
+    for path in sorted((root / "book" / "plans").glob("*.yml")):
+        if f"book/plan_{path.stem}" in app.env.all_docs:
+            write_zip(site, path.stem, plans.read(root, path.stem), address())
+
+
+def address() -> str:
+    """Return the address of the published book, or nothing where none is known."""
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    from tools import repository
+
+    return repository.site()
+
+
+def write_zip(site: Path, name: str, plan: dict, home: str) -> Path:
+    """Write the zip of one plan, the same bytes for the same site; return its path.
+
+    Parameters
+    ----------
+    site
+        The folder of the built book.
+    name, plan
+        The plan and its name.
+    home
+        The address of the published book: where links to pages lead that are not in the zip. With
+        none, these are switched off.
+    """
+    pages = {f"{each}.html" for each in pages_of(name, plan)}
+    stems = {Path(each).stem for each in pages if each.startswith("notebooks/")}
+    stems |= {plans.deck(each, "")[0] for each in _all(plan, "decks")}
+    kinds = ("slides_{}.html", "notes_{}.html", "handout_{}.html", "quiz_{}.html")
+    kinds += ("classroom_{}.ipynb",)
+    teach = {f"teach/{kind.format(stem)}" for stem in stems for kind in kinds}
+    chosen = pages | {each for each in teach if (site / each).is_file()}
+    held, files = {}, chosen | loaded(site, chosen)
+    for each in sorted(files):
+        data = (site / each).read_bytes()
+        if each.endswith(".html"):
+            data = relinked(data.decode(), each, site, files, home).encode()
+        held[each] = data
+    for each in ("LICENSE", "CITATION.cff"):
+        held[each] = (ROOT / each).read_bytes()
+    held["README.txt"] = README.format(
+        title=plan["title"], line="=" * len(plan["title"]), name=name
+    ).encode()
+    target = site / "teach" / f"plan_{name}.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for each, data in sorted(held.items()):
+            info = zipfile.ZipInfo(f"plan_{name}/{each}")
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            file.writestr(info, data)
+    return target
+
+
+def pages_of(name: str, plan: dict) -> set[str]:
+    """Return the pages that a plan names, its own, and those that every class needs."""
+    found = {
+        f"book/plan_{name}",
+        "book/teaching",
+        "book/for_students",
+        "book/content_note",
+        *plan.get("materials", []),
+    }
+    found |= {urldefrag(each).url for each in _all(plan, "pages")}
+    for session in plan["sessions"]:
+        found |= {page for each in session.get("read", []) for page in each["pages"]}
+    return found
+
+
+def _all(plan: dict, key: str) -> list[str]:
+    slots = [slot for session in plan["sessions"] for slot in session["slots"]]
+    return [each for slot in slots for each in slot.get(key, [])]
+
+
+def loaded(site: Path, pages: set[str]) -> set[str]:
+    """Return the files that pages load or offer for download, and what those load in turn."""
+    found, waiting = set(), sorted(pages)
+    while waiting:
+        here = waiting.pop()
+        if not here.endswith((".html", ".css")):
+            continue
+        text = (site / here).read_text(encoding="utf-8")
+        pattern = IN_STYLE if here.endswith(".css") else LOADED
+        named = pattern.findall(ELSEWHERE.sub("", text))
+        named += [each[1] for each in LINK.findall(text) if "_downloads/" in each[1]]
+        for other in {inside(here, each, site) for each in named} - {None} - found:
+            found.add(other)
+            waiting.append(other)
+            if folder := LOADED_LATER.get(Path(other).name):
+                files = (each for each in (site / folder).rglob("*") if each.is_file())
+                found |= {each.relative_to(site).as_posix() for each in files}
+    return found
+
+
+def inside(here: str, address: str, site: Path) -> str | None:
+    """Return the file of the site that an address on a page means, or None if it means none."""
+    path = re.sub(r"[?#].*", "", address)
+    if not path or re.match(r"[a-z]+:|/", path):
+        return None
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(here), path))
+    return target if not target.startswith("..") and (site / target).is_file() else None
+
+
+def relinked(page: str, here: str, site: Path, files: set[str], home: str) -> str:
+    """Return a page whose links lead to pages of the zip, to the published site, or nowhere."""
+
+    def link(found: re.Match) -> str:
+        start, address = found.groups()
+        if not address or re.match(r"[a-z]+:|//|#", address):
+            return found[0]
+        target = inside(here, address, site)
+        if target in files:
+            return found[0]
+        if not (home and target):
+            return start.rstrip()  # a link without an address
+        rest = re.search(r"([?#].*)?$", address)[0]
+        return f'{start}href="{home}/{target}{rest}"'
+
+    return LINK.sub(link, ELSEWHERE.sub("", page))
