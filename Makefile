@@ -22,7 +22,7 @@ export PYTHONHASHSEED := 0
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test rehearsal teach lint serve lab copies colab clean benchmarks gpu-bundle constraints environments wheel repository addresses links check social release attack levels mutants
+.PHONY: help install book test rehearsal teach slides lint serve lab copies colab clean benchmarks gpu-bundle constraints environments wheel repository addresses links check social release attack levels mutants
 
 help:
 	@echo "make check       say whether this machine can: Python, disk, browser, GPU, versions"
@@ -31,6 +31,7 @@ help:
 	@echo "make test        style, layers, tests, notebooks, the site in a browser"
 	@echo "make rehearsal   the studies in the profile 'paper', on random models and invented data"
 	@echo "make teach       handouts as PDF and the instructor's edition, after make book"
+	@echo "make slides DECK=x.md   one deck of slides, of the book or your own, after make book"
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
@@ -97,6 +98,9 @@ lint: $(TESTED)
 
 teach: $(INSTALLED)
 	$(BIN)/python tools/teach.py
+
+slides: $(INSTALLED)
+	@$(BIN)/python tools/make_slides.py "$(DECK)"
 
 serve: book
 	@echo "== http://localhost:$(PORT) (stop with Ctrl-C)"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import policy
 import pytest
+import slide_figures
 import slides
 import teaching
 from support import decks
@@ -49,7 +50,7 @@ def written(folder: Path, parts: list[str], chapter="x", minutes="minutes: 30") 
 def deck_of(folder: Path, parts: list[str]) -> slides.Deck:
     parts = parts + [SLIDE] * (12 - len(parts))
     found = slides.read(written(folder, parts), ["x"])
-    slides.fill(found, teaching.article_of(PAGE, "x"))
+    slide_figures.fill(found, slide_figures.Chapters({"x": PAGE}, teaching.article_of), folder)
     return found
 
 

@@ -33,7 +33,7 @@ KEYS = {
 """Keys that each part of a plan must have, and those that it may have besides."""
 
 CARD = re.compile(r"\*\*(?:Minutes\.|Time:)\*\*\D*(\d+)\D+(\d+)")
-DECK = re.compile(r"(\w+)(?: ([a-z0-9-]+)(?:\.\.([a-z0-9-]+))?)?")
+DECK = re.compile(r"([\w-]+)(?: ([a-z0-9-]+)(?:\.\.([a-z0-9-]+))?)?")
 LABELS = {"do": "", "hand_in": "**Hand in.** ", "late": "**When late.** "}
 
 
@@ -60,7 +60,11 @@ def plan_file(root: Path, name: str) -> Path:
 
 
 def deck_files(root: Path) -> list[Path]:
-    return sorted((root / "book" / "slides").glob("*.md"))
+    return slides.files(root / "book" / "slides")
+
+
+def deck_file(root: Path, stem: str) -> Path | None:
+    return next((path for path in deck_files(root) if path.stem == stem), None)
 
 
 # Reading and checking
@@ -186,10 +190,10 @@ def slides_of(text: str, root: Path, place: str) -> dict[str, str]:
         before the first.
     """
     stem, first, last = deck(text, place)
-    path = root / "book" / "slides" / f"{stem}.md"
-    if not path.is_file():
-        raise ExtensionError(f"{place}: there is no deck {path}")
-    found = headings(path)
+    path = deck_file(root, stem)
+    if path is None:
+        raise ExtensionError(f"{place}: there is no deck {stem}.md in book/slides or in its own/")
+    found = slides.outline(path)
     names = list(found)
     for name in {first, last} - {None, *names}:
         raise ExtensionError(f"{place}: {path.name} has no slide {name!r}; it has {names}")
@@ -197,14 +201,6 @@ def slides_of(text: str, root: Path, place: str) -> dict[str, str]:
     if ends[0] > ends[1]:
         raise ExtensionError(f"{place}: in {path.name} {last!r} stands before {first!r}")
     return {name: found[name] for name in names[ends[0] : ends[1] + 1]}
-
-
-def headings(path: Path) -> dict[str, str]:
-    """Return the heading of each slide of a deck by the slide's name."""
-    parts = re.split(r"^---[ \t]*$", path.read_text(encoding="utf-8-sig"), flags=re.M)[2:]
-    names = [slides.NAME.match(each) for each in parts]
-    titles = [re.search(r"^#+ (.*)$", each, re.M) for each in parts]
-    return {a[1]: b[1] for a, b in zip(names, titles, strict=True) if a and b}
 
 
 def weeks(plan: dict) -> dict[int, int]:
@@ -271,13 +267,13 @@ def _screen(slot: dict, root: Path) -> str:
     shown = [slot["show"]]
     for text in slot.get("decks", []):
         stem, titles = deck(text, "")[0], slides_of(text, root, "")
-        path = root / "book" / "slides" / f"{stem}.md"
+        path = deck_file(root, stem)
         about = yaml.safe_load(path.read_text("utf-8").split("---")[1])
         ends = " to ".join(
             f"“{titles[each]}”" for each in dict.fromkeys([*titles][:1] + [*titles][-1:])
         )
         address = f"../teach/slides_{stem}.html#{next(iter(titles))}"
-        first = list(headings(path)).index(next(iter(titles))) + 1
+        first = list(slides.outline(path)).index(next(iter(titles))) + 1
         last = first + len(titles) - 1
         number = f"Slide {first}" if first == last else f"Slides {first}–{last}"
         shown.append(f'<a href="{address}">{number} of {about["title"]}</a>: {ends}')

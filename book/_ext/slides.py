@@ -1,30 +1,38 @@
 """Decks of slides, written in Markdown, with figures, formulas and tables of the built chapters.
 
-A deck is ``book/slides/<chapter>.md``: between lines of three dashes its ``title``, ``chapter`` and
-``minutes``, then slides, with such a line between two of them. A slide begins with its name,
-``(bet)=``, by which plans refer to it, and has one heading, Markdown, and after a line ``Notes:``
-what the speaker says. ``![](#label)``, in a paragraph of its own, is what has this label in the
-chapter, so that both show the same. ``teaching.py`` writes the pages.
+A deck is ``book/slides/<chapter>.md``, or one of a lecturer's own, in ``book/slides/own`` or
+anywhere else: between lines of three dashes its ``title``, ``minutes`` and ``chapter``, then
+slides, with such a line between two of them. A slide begins with its name, ``(bet)=``, by which
+plans refer to it, and has one heading, Markdown, and after a line ``Notes:`` what is said.
+``![](#label)``, in a paragraph of its own, is what has this label in a chapter
+(:mod:`slide_figures`). ``teaching.py`` writes the pages.
+
+An own deck may leave out the chapter and names of slides, which then come from the headings; may
+have a ``language``; and may say which deck of the book it ``translates``, and ``without`` which of
+its slides.
 """
 
 import html
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 from bs4 import BeautifulSoup
-from bs4.element import Tag
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from sphinx.errors import ExtensionError
 
 SLIDES = Path(__file__).parents[1] / "slides"
 WORDS = 45
-KEYS = {"title", "chapter", "minutes"}
+NEEDED, ALLOWED = {"title", "minutes"}, {"chapter", "language", "translates", "without"}
 LINE = re.compile(r"^---[ \t]*$", re.M)
 NOTES = re.compile(r"^Notes:[ \t]*$", re.M)
 NAME = re.compile(r"\s*\(([a-z0-9][a-z0-9-]*)\)=[ \t]*\n")
+UNFIT = re.compile(r"\s*\(.*\)=")
+HEADING = re.compile(r"^#+ (.*)$", re.M)
+MINUTES = re.compile(r"(\d+)\s*min", re.I)
 
 HEAD = """<link rel="stylesheet" href="../_static/vendor/reveal/reveal.css">
 <link rel="stylesheet" href="../_static/slides.css">
@@ -33,18 +41,20 @@ HEAD = """<link rel="stylesheet" href="../_static/vendor/reveal/reveal.css">
 """
 NOTES_HEAD = '<script defer src="../_static/slides.js"></script>\n'
 TERMS = (
-    '<p class="terms">Text: <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>. '
-    '<a href="../book/releases.html">How to cite</a></p>'
+    '<p class="terms" lang="en">{}: <a href="https://creativecommons.org/licenses/by/4.0/">'
+    'CC BY 4.0</a>. <a href="../book/releases.html">How to cite</a></p>'
 )
 KEYS_LINE = "← →, space: move · Esc: overview · F: full screen · B: black"
 
 
 @dataclass
 class Slide:
-    """One slide: its name, file and line, heading in HTML, body, and what the speaker says."""
+    """One slide: its name, where it stands, heading in HTML, body, and what the speaker says."""
 
     name: str
-    place: str
+    file: str
+    line: int
+    source: str
     heading: str
     body: BeautifulSoup
     notes: str
@@ -57,16 +67,29 @@ class Slide:
             each.decompose()
         return sum(any(map(str.isalnum, word)) for word in shown.get_text().split())
 
+    def at(self, words: str) -> str:
+        """Return file and line of the first of its lines that has some words, else of the slide."""
+        lines = self.source.splitlines()
+        found = next((n for n, line in enumerate(lines) if words in line), 1)
+        return f"{self.file}, line {self.line + found}"
+
 
 @dataclass
 class Deck:
-    """A chapter's slides, the minutes that they take, and the file that they come from."""
+    """Slides, the minutes that they take, and the file that they come from."""
 
-    file: str
+    path: Path
     title: str
-    chapter: str
     minutes: float
     slides: list[Slide]
+    chapter: str = ""
+    language: str = "en"
+    translates: str = ""
+    without: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        return self.path.stem
 
 
 def tex(content: str, options: dict) -> str:
@@ -75,15 +98,30 @@ def tex(content: str, options: dict) -> str:
     return rf"\[{shown}\]" if options["display_mode"] else rf"\({shown}\)"
 
 
-def markdown(text: str) -> str:
+def markdown(text: str, language: str = "en") -> str:
     """Return Markdown as HTML; a formula stands between dollars, and HTML is text.
+
+    Quotation marks and dashes are set as in English, and in another language stay as typed.
 
     >>> markdown("Is $d < 1$ *large*?")
     '<p>Is <span class="math inline">\\\\(d &lt; 1\\\\)</span> <em>large</em>?</p>\\n'
     """
-    parser = MarkdownIt("commonmark", {"html": False, "typographer": True})
+    english = language.startswith("en")
+    parser = MarkdownIt("commonmark", {"html": False, "typographer": english})
     parser.enable(["table", "smartquotes"])
     return parser.use(dollarmath_plugin, renderer=tex, allow_labels=False).render(text)
+
+
+# Reading
+
+
+def files(folder: Path = SLIDES) -> list[Path]:
+    """Return the decks of the book, then a lecturer's own."""
+    return [*sorted(folder.glob("*.md")), *sorted((folder / "own").glob("*.md"))]
+
+
+def is_own(path: Path) -> bool:
+    return path.resolve().parent != SLIDES
 
 
 def read(path: Path, chapters: list[str]) -> Deck:
@@ -92,47 +130,122 @@ def read(path: Path, chapters: list[str]) -> Deck:
     Raises
     ------
     ExtensionError
-        Naming the file, and the line, if its front matter lacks a key, its chapter is none of
-        those given, or a slide is against the rules.
+        Naming file, line and what to do, if its front matter lacks a key or has a wrong one, a
+        slide is against the rules, two have one name, or a translation lacks a slide.
     """
-    text = path.read_text(encoding="utf-8-sig")
-    start, *parts = LINE.split(text)
     try:
-        about = yaml.safe_load(parts[0]) if parts and not start.strip() else None
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ExtensionError(f"{path.name}: save it in the encoding UTF-8") from None
+    about = front_matter(path, text, chapters)
+    found = []
+    for number, (line, part) in enumerate(parts(text), start=1):
+        each = slide(part, path, line, number, about.get("language", "en"))
+        if each.name in {other.name for other in found}:
+            raise ExtensionError(
+                f"{each.at('')}: a second slide has the name {each.name!r}: put another one, such "
+                f"as ({each.name}-2)=, in the line before its heading"
+            )
+        found.append(each)
+    deck = Deck(path, slides=found, **about)
+    if deck.translates:
+        check_translation(deck, text)
+    return deck
+
+
+def parts(text: str) -> list[tuple[int, str]]:
+    """Return the slides' texts, each with the number of the line of dashes before it."""
+    lines = [text.count("\n", 0, each.end()) + 1 for each in LINE.finditer(text)]
+    return list(zip(lines, LINE.split(text)[1:], strict=True))[1:]
+
+
+def front_matter(path: Path, text: str, chapters: list[str]) -> dict:
+    """Return what the first lines of a deck say, or refuse it."""
+    start, *rest = LINE.split(text)
+    try:
+        about = yaml.safe_load(rest[0]) if rest and not start.strip() else None
     except yaml.YAMLError as error:
-        raise ExtensionError(f"{path.name}: its first lines are no YAML: {error}") from error
-    if not isinstance(about, dict) or set(about) != KEYS:
-        raise ExtensionError(f"{path.name}: it begins with title, chapter and minutes between ---")
-    if about["chapter"] != path.stem or path.stem not in chapters:
-        raise ExtensionError(f"{path.name}: {about['chapter']!r} is not the chapter of this name")
-    if not isinstance(about["minutes"], int | float):
-        raise ExtensionError(f"{path.name}: minutes are a number, not {about['minutes']!r}")
-    lines = [text.count("\n", 0, each.end()) + 2 for each in LINE.finditer(text)][1:]
-    slides = [
-        slide(part, f"{path.name}, line {line}")
-        for part, line in zip(parts[1:], lines, strict=True)
-    ]
-    names = [each.name for each in slides]
-    for number, each in enumerate(slides):
-        if each.name in names[:number]:
-            raise ExtensionError(f"{each.place}: a second slide has the name {each.name!r}")
-    return Deck(path.name, slides=slides, **about)
+        line = getattr(error, "problem_mark", None) and error.problem_mark.line + 1
+        raise ExtensionError(
+            f"{path.name}, line {line}: put a text with a colon between quotation marks ({error})"
+        ) from error
+    needed, allowed = (NEEDED, ALLOWED) if is_own(path) else (NEEDED | {"chapter"}, set())
+    keys = set(about) if isinstance(about, dict) else set()
+    if keys - needed - allowed or needed - keys:
+        raise ExtensionError(
+            f"{path.name}, line 1: it begins with {', '.join(sorted(needed))} between lines "
+            f"of ---, and may have {', '.join(sorted(allowed)) or 'nothing'} besides"
+        )
+    decks = [each.stem for each in SLIDES.glob("*.md")]
+    minutes, without = about["minutes"], about.get("without", [])
+    language = about.get("language", "en")
+    wrong = {
+        "title": (not isinstance(about["title"], str), "write the title between quotation marks"),
+        "minutes": (
+            not isinstance(minutes, int | float) or minutes <= 0,
+            f"minutes are a number, such as 35, and not {minutes!r}",
+        ),
+        "chapter": (
+            about.get("chapter", "") not in ["", *chapters]
+            or not (is_own(path) or about["chapter"] == path.stem),
+            f"{about.get('chapter')!r} is not the chapter of this deck; there are {chapters}",
+        ),
+        "language": (
+            not isinstance(language, str) or not re.fullmatch(r"[a-z]{2,3}(-\w+)*", language),
+            f'the language is a code such as "de" or "pt-BR", and not {language!r}',
+        ),
+        "translates": (
+            about.get("translates", "") not in ["", *decks],
+            f"{about.get('translates')!r} is no deck of the book; these are {sorted(decks)}",
+        ),
+        "without": (not isinstance(without, list), "name the slides as in [bet, title]"),
+    }
+    for key, (is_wrong, why) in wrong.items():
+        if is_wrong:
+            raise ExtensionError(f"{path.name}, {line_of(key, text)}: {why}")
+    if is_own(path) and (path.stem in decks or not re.fullmatch(r"[\w-]+", path.stem, re.A)):
+        raise ExtensionError(
+            f"{path}, line 1: rename the file: letters, digits, - and _, and not the name of a "
+            f"deck of the book, such as my_{re.sub(r'[^a-z0-9_]+', '_', path.stem.lower())}.md"
+        )
+    return about
 
 
-def slide(text: str, place: str) -> Slide:
+def line_of(key: str, text: str) -> str:
+    lines = text.splitlines()
+    found = (n for n, line in enumerate(lines, start=1) if re.match(rf"\s*{key}\s*:", line))
+    return f"line {next(found, 1)}"
+
+
+def slide(text: str, path: Path, line: int, number: int, language: str = "en") -> Slide:
     """Return one slide of its Markdown, or refuse it."""
-    named = NAME.match(text)
-    if named is None:
+    place = f"{path.name}, line {line + 1}"
+    name, rest = named(text, number)
+    if UNFIT.match(rest):
+        raise ExtensionError(
+            f"{place}: a slide's name has small letters, digits and hyphens, such as (my-bet)="
+        )
+    if not (is_own(path) or NAME.match(text)):
         raise ExtensionError(f"{place}: a slide begins with its name in a line, such as (bet)=")
-    shown, *said = NOTES.split(text[named.end() :], maxsplit=1)
-    body = BeautifulSoup(markdown(shown), "html.parser")
+    shown, *said = NOTES.split(rest, maxsplit=1)
+    body = BeautifulSoup(markdown(shown, language), "html.parser")
     headings = body.find_all(re.compile(r"^h\d$"))
     if len(headings) != 1 or not headings[0].get_text(strip=True):
-        raise ExtensionError(f"{place}: {len(headings)} headings, not one")
+        raise ExtensionError(
+            f"{place}: {len(headings)} headings, not one: a slide has one line such as ## Heading, "
+            "and a line of --- stands between two slides"
+        )
     heading = headings[0].extract().decode_contents()
-    found = Slide(named[1], place, heading, body, markdown("".join(said)))
+    notes = markdown("".join(said), language)
+    found = Slide(name, path.name, line, text, heading, body, notes)
+    if "<img " in notes:
+        raise ExtensionError(f"{found.at('Notes:')}: notes have no pictures: put it on the slide")
+    if is_own(path):
+        if found.words > WORDS:
+            print(f"{place}: {found.words} words; slides of the book have {WORDS} at most")
+        return found
     if found.words > WORDS:
-        raise ExtensionError(f"{place}: {found.words} words, more than {WORDS}")
+        raise ExtensionError(f"{place}: {found.words} words, more than {WORDS}: shorten it")
     for item in body.find_all("li"):
         own = "".join(each.get_text() for each in item if each.name not in ("ul", "ol"))
         if own.rstrip().endswith(":"):
@@ -140,43 +253,52 @@ def slide(text: str, place: str) -> Slide:
     return found
 
 
-def fill(deck: Deck, article: Tag) -> None:
-    """Put into a deck what its slides take from the chapter's article.
+def named(text: str, number: int) -> tuple[str, str]:
+    """Return a slide's name, else one of its heading's letters, and the rest of its text.
 
-    Raises
-    ------
-    ExtensionError
-        Naming file, line and label, if the chapter has nothing of that label.
+    >>> named("(bet)=\\n## Your bet", 3), named("## Für wen? (5 min)", 3)[0], named("## 赌注", 3)[0]
+    (('bet', '## Your bet'), 'fur-wen', 'slide-3')
     """
-    for each in deck.slides:
-        for picture in each.body.find_all("img"):
-            label = picture["src"].removeprefix("#")
-            place = f"{each.place}: {picture['src']}"
-            if picture.parent.get_text(strip=True) or len(picture.parent.find_all()) > 1:
-                raise ExtensionError(f"{place} does not stand in a paragraph of its own")
-            found = article.find(id=label) or article.find(id=f"equation-{label}")
-            if not picture["src"].startswith("#") or found is None:
-                raise ExtensionError(f"{place} is no figure, formula or table of {deck.chapter}")
-            picture.parent.replace_with(taken(found, place))
+    if name := NAME.match(text):
+        return name[1], text[name.end() :]
+    heading = HEADING.search(text)
+    plain = re.sub(r"\(.*?\)", "", heading[1] if heading else "")
+    letters = unicodedata.normalize("NFKD", plain).encode("ascii", "ignore").decode().lower()
+    return "-".join(re.findall("[a-z0-9]+", letters)) or f"slide-{number}", text
 
 
-def taken(found: Tag, place: str) -> Tag:
-    """Return a figure's image, a formula or a table of the chapter as a slide shows it."""
-    names = {found.name, *found.get("class", [])}
-    if "figure" in names and found.find("img"):
-        image = found.find("img")
-        if not image.get("alt"):
-            raise ExtensionError(f"{place} has no alternative text")
-        shown = f'<figure><img src="{image["src"]}" alt="{html.escape(image["alt"])}"></figure>'
-    elif "math" in names:
-        for number in found.select(".eqno"):
-            number.decompose()
-        shown = f'<div class="math">{html.escape(found.get_text(), quote=False)}</div>'
-    elif names & {"table", "table-scroll", "pst-scrollable-table-container"}:
-        shown = str(found if found.name == "table" else found.find("table"))
-    else:
-        raise ExtensionError(f"{place} is no figure, formula or table")
-    return BeautifulSoup(shown, "html.parser").find()
+def outline(path: Path) -> dict[str, str]:
+    """Return the heading of each slide of a deck, in Markdown, by the slide's name."""
+    texts = [each for _, each in parts(path.read_text(encoding="utf-8-sig"))]
+    headings = [HEADING.search(each) for each in texts]
+    names = [named(each, number)[0] for number, each in enumerate(texts, start=1)]
+    return {name: found[1] for name, found in zip(names, headings, strict=True) if found}
+
+
+def check_translation(deck: Deck, text: str) -> None:
+    """Refuse a translation without a slide that it does not list, or that lists one too many."""
+    original = outline(SLIDES / f"{deck.translates}.md")
+    if unknown := [each for each in deck.without if each not in original]:
+        raise ExtensionError(
+            f"{deck.path.name}, {line_of('without', text)}: {deck.translates}.md has no slide "
+            f"{unknown[0]!r}; it has {list(original)}"
+        )
+    own = {each.name: each for each in deck.slides}
+    missing = [each for each in original if each not in own and each not in deck.without]
+    if missing:
+        before = [
+            own[each] for each in list(original)[: list(original).index(missing[0])] if each in own
+        ]
+        place = before[-1].at("") if before else f"{deck.path.name}, {line_of('translates', text)}"
+        raise ExtensionError(
+            f"{place}: after this, the slide {missing[0]!r} of {deck.translates}.md, "
+            f"{original[missing[0]]!r}, is missing: translate it, with ({missing[0]})= before its "
+            "heading, or say in the first lines what is left out, "
+            f"without: [{', '.join([*deck.without, *missing])}]"
+        )
+
+
+# Showing
 
 
 def pages(deck: Deck) -> dict[str, dict[str, str]]:
@@ -201,23 +323,31 @@ def pages(deck: Deck) -> dict[str, dict[str, str]]:
 def shown(deck: Deck) -> str:
     """Return the body of the page that is projected."""
     sections = []
+    first = TERMS.format("From the book" if is_own(deck.path) else "Text")
     for number, each in enumerate(deck.slides, start=1):
-        level, terms = ("h1", TERMS) if number == 1 else ("h2", "")
+        level, terms = ("h1", first) if number == 1 else ("h2", "")
         heading = f"<{level}>{each.heading}</{level}>"
         sections.append(f'<section id="{each.name}">{heading}{each.body}{terms}</section>')
     return (
         f'<main><article class="reveal"><div class="slides">{"".join(sections)}</div>'
         "</article></main>"
-        f'<nav class="bar" aria-label="deck"><a href="../notebooks/{deck.chapter}.html">Chapter</a>'
-        f'<a href="notes_{deck.chapter}.html" target="notes">Notes</a>'
+        f'<nav class="bar" aria-label="deck" lang="en">{source_of(deck)}'
+        f'<a href="notes_{deck.stem}.html" target="notes">Notes</a>'
         f'<span class="keys">{KEYS_LINE}</span></nav>'
     )
+
+
+def source_of(deck: Deck) -> str:
+    """Return a link to the chapter of a deck, else to the book."""
+    if deck.chapter:
+        return f'<a href="../notebooks/{deck.chapter}.html">Chapter</a>'
+    return '<a href="../index.html">Book</a>'
 
 
 def begins(deck: Deck) -> list[int]:
     """Return the minute in which each slide begins.
 
-    A slide that names its minutes, as *Your turn: 5 minutes*, has these; the others share the rest
+    A slide that names its minutes, as *Your turn (5 min)*, has these; the others share the rest
     by the words of their notes.
 
     Raises
@@ -225,30 +355,33 @@ def begins(deck: Deck) -> list[int]:
     ExtensionError
         Naming the deck, if its tasks leave the speaker no minute.
     """
-    named, words = [], []
+    tasks, words = [], []
     for each in deck.slides:
-        task = re.search(r"(\d+) minutes", each.heading)
-        named.append(int(task[1]) if task else 0)
-        words.append(0 if task else len(each.notes.split()))
-    rest = deck.minutes - sum(named)
-    if rest <= 0:
-        raise ExtensionError(f"{deck.file}: tasks take {sum(named)} of {deck.minutes} minutes")
-    each = [n + rest * word / max(sum(words), 1) for n, word in zip(named, words, strict=True)]
+        task = MINUTES.search(each.heading)
+        tasks.append(int(task[1]) if task else 0)
+        words.append(0 if task else len(each.notes.split()) or 1)
+    rest = deck.minutes - sum(tasks)
+    if rest < 0 or (rest == 0 and any(words)):
+        raise ExtensionError(
+            f"{deck.path.name}: tasks take {sum(tasks)} of {deck.minutes} minutes: give it more "
+            "`minutes`, or its tasks fewer"
+        )
+    each = [n + rest * word / max(sum(words), 1) for n, word in zip(tasks, words, strict=True)]
     return [round(sum(each[:number])) for number in range(len(each))]
 
 
 def said(deck: Deck) -> str:
     """Return the body of the page of notes."""
-    parts = []
+    sections = []
     for number, (each, minute) in enumerate(zip(deck.slides, begins(deck), strict=True), start=1):
-        link = f'<a href="slides_{deck.chapter}.html#{each.name}">Slide {number}</a>'
-        parts.append(
+        link = f'<a href="slides_{deck.stem}.html#{each.name}">Slide {number}</a>'
+        sections.append(
             f'<section id="{each.name}"><h2>{each.heading}</h2>'
-            f'<p class="when">{link}, from minute {minute}</p>{each.notes}</section>'
+            f'<p class="when" lang="en">{link}, from minute {minute}</p>{each.notes}</section>'
         )
     return (
-        f"<main><h1>Speaker's notes: {html.escape(deck.title)}</h1>"
-        f'<p><a href="../notebooks/{deck.chapter}.html">The chapter</a>. '
+        f'<main><h1><span lang="en">Speaker\'s notes:</span> {html.escape(deck.title)}</h1>'
+        f'<p lang="en">{source_of(deck)}. '
         f"{deck.minutes} minutes. Opened from the deck, this page follows it.</p>"
-        f'{"".join(parts)}<p class="clock" role="timer" aria-live="off"></p></main>'
+        f'{"".join(sections)}<p class="clock" role="timer" aria-live="off"></p></main>'
     )

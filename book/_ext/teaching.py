@@ -17,6 +17,7 @@ import yaml
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 from classroom import classroom
+from slide_figures import Chapters, fill
 
 FOLDER = "teach"
 QUIZZES = Path(__file__).parents[1] / "quizzes"
@@ -62,21 +63,36 @@ def write_materials(app, exception) -> None:
     names = [name for name in app.env.all_docs if name.startswith("notebooks/")]
     order = [name for name in contents(app.env) if name in names]
     stems = [Path(name).name for name in order]
-    decks = {path.stem: slides.read(path, stems) for path in sorted(slides.SLIDES.glob("*.md"))}
-    titles = {}
-    for name, stem in zip(order, stems, strict=True):
-        page = (Path(app.outdir) / f"{name}.html").read_text(encoding="utf-8")
-        titles[stem] = article_of(page, stem).find("h1").decode_contents()
+    book = chapters(Path(app.outdir), stems)
+    titles = []
+    for stem in stems:
+        titles.append((stem, book.article(stem).find("h1").decode_contents()))
         notebook = classroom(Path(app.srcdir) / "notebooks", stem, licence(stem))
         write(folder / f"classroom_{stem}.ipynb", notebook)
         if questions := quiz(stem):
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
-        if stem in decks:
-            slides.fill(decks[stem], article_of(page, stem))
-            for kind, parts in slides.pages(decks[stem]).items():
-                write(folder / f"{kind}_{stem}.html", PAGE.format(**parts))
+    for path in slides.files():
+        deck = write_deck(path, book, folder)
+        if slides.is_own(path):
+            titles.append((deck.stem, html.escape(deck.title)))
     write_handouts(Path(app.outdir), stems)
     write(folder / "index.html", overview(folder, titles))
+
+
+def chapters(site: Path, stems: list[str]) -> Chapters:
+    """Return the built pages of chapters, for what slides take from them."""
+    pages = {stem: site / "notebooks" / f"{stem}.html" for stem in stems}
+    return Chapters({stem: page.read_text("utf-8") for stem, page in pages.items()}, article_of)
+
+
+def write_deck(path: Path, book: Chapters, folder: Path) -> slides.Deck:
+    """Write the pages of a deck, of its slides and of its notes, into a folder of the site."""
+    deck = slides.read(path, list(book.pages))
+    fill(deck, book, folder)
+    for kind, parts in slides.pages(deck).items():
+        page = PAGE.format(**parts).replace('lang="en"', f'lang="{deck.language}"', 1)
+        write(folder / f"{kind}_{deck.stem}.html", page)
+    return deck
 
 
 def date_materials(app, exception) -> None:
@@ -92,6 +108,7 @@ def sources(app) -> list[Path]:
     folders = [book / name for name in ("slides", "quizzes", "instructor", "_ext")]
     folders += [Path(app.srcdir) / "notebooks", Path(app.outdir) / "notebooks"]
     files = [path for folder in folders for path in folder.glob("*.*")]
+    files += (book / "slides" / "own").rglob("*.*")
     setup = CITATION.parent / "tools" / "notebook_copies.py"
     return [*files, CITATION, CITATION.with_name("pyproject.toml"), setup]
 
@@ -349,13 +366,14 @@ def inline(text: str) -> str:
 # The page that lists them
 
 
-def overview(folder: Path, titles: dict[str, str]) -> str:
-    """Return the page that links to all materials, a row a chapter; titles are in HTML."""
+def overview(folder: Path, titles: list[tuple[str, str]]) -> str:
+    """Return the page that links to all materials, a row a chapter or own deck; titles in HTML."""
     rows = []
-    for stem, title in titles.items():
-        notebook = f'<a href="classroom_{stem}.ipynb" download>notebook</a>'
+    for stem, title in titles:
         kinds = ("slides", "notes", "handout", "quiz")
-        links = [*(linked(folder, f"{kind}_{stem}.html", kind) for kind in kinds), notebook]
+        links = [linked(folder, f"{kind}_{stem}.html", kind) for kind in kinds]
+        notebook = linked(folder, f"classroom_{stem}.ipynb", "notebook")
+        links.append(notebook.replace("<a ", "<a download "))
         cells = "".join(f"<td>{each}</td>" for each in links)
         rows.append(f'<tr><th scope="row">{title}</th>{cells}</tr>')
     head = "".join(f'<th scope="col">{each}</th>' for each in COLUMNS)
