@@ -131,7 +131,9 @@ def _check_slot(slot: dict, root: Path, place: str) -> None:
     _has_keys(slot, "slot", place)
     shown = sum(len(slides_of(text, root, place)) for text in slot.get("decks", []))
     if slot["minutes"] < shown * LEAST_MINUTES_A_SLIDE:
-        raise ExtensionError(f"{place}: {shown} slides in {slot['minutes']} minutes")
+        raise ExtensionError(
+            f"{place}: {shown} slides in {slot['minutes']} minutes: give it more, and another fewer"
+        )
     for page in slot.get("pages", []):
         _page(page, root, place)
 

@@ -70,7 +70,7 @@ class Slide:
     def at(self, words: str) -> str:
         """Return file and line of the first of its lines that has some words, else of the slide."""
         lines = self.source.splitlines()
-        found = next((n for n, line in enumerate(lines) if words in line), 1)
+        found = next((n for n, line in enumerate(lines) if words in line), 0)
         return f"{self.file}, line {self.line + found}"
 
 
@@ -115,8 +115,9 @@ def markdown(text: str, language: str = "en") -> str:
 # Reading
 
 
-def files(folder: Path = SLIDES) -> list[Path]:
+def files(folder: Path | None = None) -> list[Path]:
     """Return the decks of the book, then a lecturer's own."""
+    folder = folder or SLIDES
     return [*sorted(folder.glob("*.md")), *sorted((folder / "own").glob("*.md"))]
 
 
@@ -147,6 +148,7 @@ def read(path: Path, chapters: list[str]) -> Deck:
                 f"as ({each.name}-2)=, in the line before its heading"
             )
         found.append(each)
+    about.setdefault("chapter", about.get("translates", ""))
     deck = Deck(path, slides=found, **about)
     if deck.translates:
         check_translation(deck, text)
@@ -154,9 +156,13 @@ def read(path: Path, chapters: list[str]) -> Deck:
 
 
 def parts(text: str) -> list[tuple[int, str]]:
-    """Return the slides' texts, each with the number of the line of dashes before it."""
-    lines = [text.count("\n", 0, each.end()) + 1 for each in LINE.finditer(text)]
-    return list(zip(lines, LINE.split(text)[1:], strict=True))[1:]
+    """Return the slides' texts, each with the number of its first line that is not empty."""
+    found = []
+    for each in list(LINE.finditer(text))[1:]:
+        rest = text[each.end() :]
+        begin = each.end() + len(rest) - len(rest.lstrip())
+        found.append((text.count("\n", 0, begin) + 1, LINE.split(text[begin:])[0]))
+    return found
 
 
 def front_matter(path: Path, text: str, chapters: list[str]) -> dict:
@@ -219,7 +225,7 @@ def line_of(key: str, text: str) -> str:
 
 def slide(text: str, path: Path, line: int, number: int, language: str = "en") -> Slide:
     """Return one slide of its Markdown, or refuse it."""
-    place = f"{path.name}, line {line + 1}"
+    place = f"{path.name}, line {line}"
     name, rest = named(text, number)
     if UNFIT.match(rest):
         raise ExtensionError(
