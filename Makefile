@@ -100,7 +100,7 @@ teach: $(INSTALLED)
 	$(BIN)/python tools/teach.py
 
 slides: $(INSTALLED)
-	@$(BIN)/python tools/make_slides.py "$(DECK)"
+	@$(BIN)/python tools/make_slides.py "$(DECK)" $(PPTX)
 
 serve: book
 	@echo "== http://localhost:$(PORT) (stop with Ctrl-C)"
