@@ -29,7 +29,7 @@ def main(path: Path, root: Path = ROOT, as_file: bool = False) -> int:
         print("There is no site in _build/html: run 'make book' first.", file=sys.stderr)
         return 1
     if not path.is_file():
-        print(f"There is no deck {path}: make slides DECK=path/to/deck.md", file=sys.stderr)
+        print(f"make slides DECK=path/to/deck.md: there is no file {path}", file=sys.stderr)
         return 1
     try:
         deck = make(path, site)
