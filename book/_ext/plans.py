@@ -26,7 +26,7 @@ LEAST_MINUTES_A_SLIDE = 1.5
 KEYS = {
     "plan": ({"title", "sessions"}, {"weeks", "materials"}),
     "session": ({"name", "minutes", "slots"}, {"week", "read", "write"}),
-    "slot": ({"minutes", "show"}, {"decks", "pages", "do", "hand_in", "late"}),
+    "slot": ({"minutes", "show"}, {"decks", "pages", "card", "do", "hand_in", "late"}),
     "reading": ({"pages", "minutes"}, {"part"}),
     "writing": ({"minutes", "what"}, set()),
 }
