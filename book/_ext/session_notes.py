@@ -28,10 +28,12 @@ def write_notes(app, exception) -> None:
     if exception is not None or app.builder.format != "html":
         return
     site, root = Path(app.outdir), Path(app.srcdir)
-    for path in sorted((root / "book" / "plans").glob("*.yml")):
+    for path in (root / "book" / "plans").glob("*.yml"):
+        for old in (site / teaching.FOLDER).glob(f"notes_{path.stem}_*.html"):
+            old.unlink()
         if f"book/plan_{path.stem}" in app.env.all_docs:
             for number, page in enumerate(pages(site, root, path.stem), start=1):
-                teaching.write(site / "teach" / f"notes_{path.stem}_{number}.html", page)
+                teaching.write(site / teaching.FOLDER / f"notes_{path.stem}_{number}.html", page)
 
 
 def pages(site: Path, root: Path, name: str) -> list[str]:
