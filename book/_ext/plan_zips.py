@@ -81,7 +81,6 @@ def write_zip(site: Path, name: str, plan: dict, home: str) -> Path:
     kinds += ("classroom_{}.ipynb",)
     teach = {f"teach/{kind.format(stem)}" for stem in stems for kind in kinds}
     chosen = pages | {each for each in teach if (site / each).is_file()}
-    chosen |= {f"teach/{path.name}" for path in site.glob(f"teach/notes_{name}_*.html")}
     held, files = {}, chosen | loaded(site, chosen)
     for each in sorted(files):
         data = (site / each).read_bytes()
