@@ -126,7 +126,7 @@ function clock(parts) {
   button.addEventListener("click", () => { run(kept.since === null); show(); });
   input.addEventListener("change", () => {
     if (Number.isNaN(input.valueAsNumber)) return;
-    keep({ before: input.valueAsNumber * MINUTE, since: kept.since && Date.now() });
+    keep({ before: Math.max(0, input.valueAsNumber) * MINUTE, since: kept.since && Date.now() });
     show();
   });
   let said = null;
