@@ -44,7 +44,12 @@ INTRODUCTION = """# Classroom notebook: {title}
 
 The exercises of the chapter, each below the data that it uses, without solutions. Run all cells
 first. A check says *Not yet* until its exercise is answered, and then *Right*. The prose is in the
-chapter."""
+chapter.
+
+The first cell of code installs what is missing. On a laptop with Python:
+`python -m pip install jupyterlab`, then `jupyter lab` in the folder of this notebook. If the first
+cell asks for `biaslib_colab.zip`, put that file, from whoever gave you the notebook,
+beside it."""
 
 
 def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) -> str:
