@@ -88,8 +88,8 @@ def write_zip(site: Path, name: str, plan: dict, target: Path, pdfs: Path | None
     kinds += ("classroom_{}.ipynb",)
     teach = {f"teach/{kind.format(stem)}" for stem in stems for kind in kinds}
     teach = {each for each in [*teach, f"teach/print_{name}.html"] if (site / each).is_file()}
-    teach |= {f"teach/{each.name}" for each in (site / "teach").glob(f"notes_{name}_*.html")}
-    teach |= {f"teach/card_{slot['card']}.html" for slot in _slots(plan) if "card" in slot}
+    for kind in ("card_*.html", f"notes_{name}_*.html"):
+        teach |= {f"teach/{each.name}" for each in (site / "teach").glob(kind)}
     found = held(site, dict.fromkeys(pages | teach), address())
     printed = [pdfs / f"{Path(each).stem}.pdf" for each in teach] if pdfs else []
     found |= {f"pdf/{each.name}": each.read_bytes() for each in printed if each.is_file()}
@@ -138,8 +138,8 @@ def pages_of(name: str, plan: dict) -> set[str]:
         f"book/plan_{name}",
         "book/teaching",
         "book/for_students",
-        "book/content_note",
         "book/things",
+        "book/content_note",
         *plan.get("materials", []),
     }
     found |= {urldefrag(each).url for each in _all(plan, "pages")}
@@ -148,12 +148,9 @@ def pages_of(name: str, plan: dict) -> set[str]:
     return found
 
 
-def _slots(plan: dict) -> list[dict]:
-    return [slot for session in plan["sessions"] for slot in session["slots"]]
-
-
 def _all(plan: dict, key: str) -> list[str]:
-    return [each for slot in _slots(plan) for each in slot.get(key, [])]
+    slots = [slot for session in plan["sessions"] for slot in session["slots"]]
+    return [each for slot in slots for each in slot.get(key, [])]
 
 
 def loaded(site: Path, pages: dict[str, str | None]) -> set[str]:
