@@ -158,7 +158,7 @@ def test_the_clock_says_what_is_left_and_how_late_a_slide_is(teach, page):
     notes.wait_for_timeout(1500)
     notes.reload()
     assert (clock.get_by_role("timer").inner_text(), button.inner_text()) == (stopped, "Go on")
-    assert notes.get_by_role("link", name="8 minutes; its slide says 4").count() == 1
+    assert notes.get_by_role("link", name="(here 8 minutes)").count() == 1
 
 
 def test_notes_are_read_on_a_phone_without_a_deck(teach, browser):
