@@ -163,11 +163,9 @@ def test_the_worked_example_fills_in_every_section_of_the_template():
     assert found.loc[sections, "complete"].all(), found.to_string()
     cells = nbformat.read(ROOT / "notebooks" / "capstone.ipynb", as_version=4).cells
     text = "\n".join(each.source for each in cells if each.cell_type == "markdown")
-    of_rubric, marked = (
-        re.findall(r"^\* - (.*)$", part.split("\n```")[0], re.M)
-        for part in (text.split("} Rubric")[1], text.split("} The worked example, marked")[1])
-    )
-    assert of_rubric == marked
+    rubric = text.split("### Rubric")[1].split("\n\n")[1].splitlines()[2:]
+    marked = re.findall(r"^\* - (.*)$", text.split("} The worked example, marked")[1], re.M)
+    assert [each.split("|")[1].strip() for each in rubric] == marked[1 : len(rubric) + 1]
 
 
 def test_the_template_s_cells_run_and_end_with_the_stamp():
