@@ -32,7 +32,7 @@ PAGE = """<!DOCTYPE html>
 STYLE = """:root{color-scheme:light dark}
 body{margin:0;background:Canvas;color:CanvasText;font:1.15rem/1.5 system-ui,sans-serif}
 main{max-width:36rem;margin:0 auto;padding:1rem}
-h1,h2{line-height:1.2}"""
+h1,h2{line-height:1.2}ul{list-style:none;padding:0}"""
 ON_PAPER = """@page{size:A4;margin:12mm}
 body{color-scheme:light;margin:1rem;background:#fff;color:#000;font:12pt/1.3 system-ui,sans-serif}
 .sheet{display:grid;width:186mm;height:272mm;border-top:1px dashed #555;border-left:1px dashed #555}
@@ -41,6 +41,7 @@ body{color-scheme:light;margin:1rem;background:#fff;color:#000;font:12pt/1.3 sys
 .halves>div{padding:0 4mm;height:100%;display:flex;align-items:center}
 .halves>div+div{border-left:2px dashed #000}
 h2,p,ol{margin:0 0 .4em}.sheet h2{font-size:13pt}ol{padding-left:1.4em}
+ol>li{margin-top:.3em}ul{list-style:none;margin:0;padding:0}
 .few{display:grid;place-items:center;font-size:24pt}
 @media print{body{margin:0}h1,.say{display:none}.sheet{break-after:page}}"""
 
