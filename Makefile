@@ -106,7 +106,7 @@ teach: $(TEACHES)
 	$(BIN)/python tools/teach.py
 
 slides: $(INSTALLED)
-	@$(BIN)/python tools/make_slides.py "$(DECK)"
+	@$(BIN)/python tools/make_slides.py "$(DECK)" $(PPTX)
 
 serve: book
 	@echo "== http://localhost:$(PORT) (stop with Ctrl-C)"

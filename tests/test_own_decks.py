@@ -229,6 +229,10 @@ BAD = {
         f"{FRONT}{TWO}\n![](#fig-masked-cases)\n",
         "line 18: .*; the nearest label is #fig-masked-case, of study2_masked",
     ),
+    "two pictures on a slide": (
+        f"{FRONT}{TWO}\n![a](here.png)\n\n![](#fig-masked-case)\n",
+        "line 20: a second picture on one slide: give it a slide of its own",
+    ),
     "two slides of one name": (
         FRONT + TWO.replace("two", "one"),
         r"line 13: a second slide has the name 'one': put another one, such as \(one-2\)=",
@@ -309,6 +313,43 @@ def test_own_decks_are_made_with_the_book_and_in_the_zips(root):
     assert 'href="slides_mine.html"' in row
     assert "classroom_mine" not in row
     assert "teach/picture_mine_1.png" in plan_zips.loaded(site, {"teach/slides_mine.html"})
+
+
+def test_without_its_library_no_file_for_powerpoint_is_made_and_a_line_says_how(
+    root, capsys, monkeypatch
+):
+    monkeypatch.setattr(make_slides.powerpoint, "pptx", None)
+    path = root / "book" / "slides" / "foundations.md"
+    assert make_slides.main(path, root, as_file=True) == 0
+    assert "No .pptx was made: pip install python-pptx==" in capsys.readouterr().out
+
+
+def test_a_file_for_powerpoint_has_text_as_text_and_pictures_with_their_text(root, browser):
+    pptx = pytest.importorskip("pptx", reason="an optional library: pip install python-pptx")
+    path = root / "my_slips.md"
+    path.write_text(f"{blocks('An example of your own')['md'][0]}\n---\n\n{TABLE}", "utf-8")
+    (root / "board.png").write_bytes(png())
+    assert make_slides.main(path, root, as_file=True) == 0
+    pages = list(pptx.Presentation(root / "_build" / "slides" / "my_slips.pptx").slides)
+    assert [page.shapes.title.text for page in pages][1:] == [
+        "Your turn: compute B (5 min)", "Is that a lot?", "A table",
+    ]  # fmt: skip
+    texts = ["\n".join(s.text_frame.text for s in p.shapes if s.has_text_frame) for p in pages]
+    assert "CC BY 4.0" in texts[0]
+    assert "• one\n• two" in texts[3]
+    described = [s._element.xpath(".//p:cNvPr/@descr") for p in pages for s in p.shapes]
+    assert [text for found in described for text in found if text] == [
+        " ".join(re.search(r"!\[([^]]*)\]\(board", PAGE)[1].split()), "a", "English.",
+    ]  # fmt: skip
+    (table,) = [shape.table for shape in pages[3].shapes if shape.has_table]
+    assert table.cell(1, 1).text == "7"
+    assert "B is ln 1.8" in pages[1].notes_slide.notes_text_frame.text
+    for shape in [shape for page in pages for shape in page.shapes]:
+        assert 0 <= shape.left <= shape.left + shape.width <= pptx.util.Inches(13.34)
+        assert 0 <= shape.top <= shape.top + shape.height <= pptx.util.Inches(7.5)
+
+
+TABLE = "## A table\n\n- one\n- two\n\n| word | count |\n|---|---|\n| purse | 7 |\n"
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])

@@ -3,7 +3,8 @@
     make slides DECK=book/slides/own/my_deck.md
 
 The site has to be built before (``make book``). The deck may be one of the book, one of
-``book/slides/own``, which ``make book`` builds as well, or lie anywhere.
+``book/slides/own``, which ``make book`` builds as well, or lie anywhere. With ``PPTX=yes`` it is
+written as a file for PowerPoint, too.
 """
 
 import re
@@ -11,16 +12,17 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
+sys.path[:0] = [str(ROOT / "book" / "_ext"), str(ROOT / "tools")]
 
 import plans  # noqa: E402 - an extension of the book, which lies on no path
 import policy  # noqa: E402
+import powerpoint  # noqa: E402
 import slides  # noqa: E402
 import teaching  # noqa: E402
 from sphinx.errors import ExtensionError  # noqa: E402
 
 
-def main(path: Path, root: Path = ROOT) -> int:
+def main(path: Path, root: Path = ROOT, as_file: bool = False) -> int:
     """Make both pages of a deck, say where they are and which plans miss a slide of it."""
     site = root / "_build" / "html"
     if not (site / teaching.FOLDER / "index.html").is_file():
@@ -35,6 +37,8 @@ def main(path: Path, root: Path = ROOT) -> int:
         print(error, file=sys.stderr)
         return 1
     print(f"{len(deck.slides)} slides, {deck.minutes} minutes: {address(site, deck).as_uri()}")
+    if as_file:
+        print(powerpoint.write(deck, site, root / "_build" / "slides" / f"{deck.stem}.pptx"))
     for complaint in missed(deck.stem, root):
         print(f"'make book' will stop: {complaint}", file=sys.stderr)
     return 0
@@ -67,4 +71,4 @@ def missed(stem: str, root: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(*sys.argv[1:2]).expanduser()))
+    sys.exit(main(Path(*sys.argv[1:2]).expanduser(), as_file=bool("".join(sys.argv[2:]))))

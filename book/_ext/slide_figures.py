@@ -62,22 +62,28 @@ def fill(deck: Deck, book: Chapters, folder: Path) -> None:
     """
     number = 0
     for each in deck.slides:
-        for image in each.body.find_all("img"):
+        images = each.body.find_all("img")
+        if sum(not image["src"].startswith(("#eq", "#tab")) for image in images) > 1:
+            raise ExtensionError(
+                f"{each.at(unquote(images[1]['src']))}: a second picture on one slide: give it a "
+                "slide of its own, or make one picture of both"
+            )
+        for image in images:
             source = unquote(image["src"])
-            place = f"{each.at(source)}: {source}"
+            alt, place = " ".join(image["alt"].split()), f"{each.at(source)}: {source}"
             if image.parent.get_text(strip=True) or len(image.parent.find_all()) > 1:
                 raise ExtensionError(f"{place} does not stand in a paragraph of its own")
             if source.startswith("#"):
                 found = book.find(source[1:], deck.chapter, place)
-                shown = taken(found, place, image["alt"])
-                if not (deck.language.startswith("en") or image["alt"]):
+                shown = taken(found, place, alt)
+                if not (deck.language.startswith("en") or alt):
                     shown["lang"] = "en"
             else:
                 number += 1
                 name = f"picture_{deck.stem}_{number}{Path(source).suffix.lower()}"
-                check(deck.path.parent / source, source, image["alt"], place)
+                check(deck.path.parent / source, source, alt, place)
                 shutil.copyfile(deck.path.parent / source, folder / name)
-                shown = figure(name, image["alt"])
+                shown = figure(name, alt)
             image.parent.replace_with(shown)
 
 

@@ -32,6 +32,7 @@ NOTES = re.compile(r"^Notes:[ \t]*$", re.M)
 NAME = re.compile(r"\s*\(([a-z0-9][a-z0-9-]*)\)=[ \t]*\n")
 UNFIT = re.compile(r"\s*\(.*\)=")
 HEADING = re.compile(r"^#+ (.*)$", re.M)
+TO_THE_LEFT = ("ar", "fa", "he", "ur")
 MINUTES = re.compile(r"(\d+)\s*min", re.I)
 
 HEAD = """<link rel="stylesheet" href="../_static/vendor/reveal/reveal.css">
@@ -90,6 +91,11 @@ class Deck:
     @property
     def stem(self) -> str:
         return self.path.stem
+
+    @property
+    def direction(self) -> str:
+        """The attribute of a slide that says from which side it is read."""
+        return ' dir="rtl"' if self.language.startswith(TO_THE_LEFT) else ""
 
 
 def tex(content: str, options: dict) -> str:
@@ -333,7 +339,8 @@ def shown(deck: Deck) -> str:
     for number, each in enumerate(deck.slides, start=1):
         level, terms = ("h1", first) if number == 1 else ("h2", "")
         heading = f"<{level}>{each.heading}</{level}>"
-        sections.append(f'<section id="{each.name}">{heading}{each.body}{terms}</section>')
+        begin = f'<section id="{each.name}"{deck.direction}>'
+        sections.append(f"{begin}{heading}{each.body}{terms}</section>")
     return (
         f'<main><article class="reveal"><div class="slides">{"".join(sections)}</div>'
         "</article></main>"
@@ -388,8 +395,9 @@ def said(deck: Deck) -> str:
         begin, end = minutes[number - 1 : number + 1]
         link = f'<a class="slide" href="slides_{deck.stem}.html#{each.name}">Slide {number}</a>'
         sections.append(
-            f'<section id="{each.name}" data-from="{begin}" data-to="{end}"><h2>{each.heading}</h2>'
-            f'<p class="when" lang="en">{link}, from minute {begin}</p>{each.notes}</section>'
+            f'<section id="{each.name}"{deck.direction} data-from="{begin}" data-to="{end}">'
+            f'<h2>{each.heading}</h2><p class="when" lang="en" dir="ltr">{link}, from minute '
+            f"{begin}</p>{each.notes}</section>"
         )
     return (
         f'<main><h1><span lang="en">Speaker\'s notes:</span> {html.escape(deck.title)}</h1>'

@@ -1,0 +1,173 @@
+"""Write a deck of slides as a file for PowerPoint, Impress or Google Slides.
+
+Text and tables stay text, what the speaker says becomes notes, and figures and formulas become
+pictures that have their text: ``make slides DECK=x.md PPTX=yes``.
+"""
+
+import math
+import subprocess
+import tempfile
+from pathlib import Path
+
+import slides
+import teach
+import teaching
+from bs4 import BeautifulSoup
+from bs4.element import Tag
+from PIL import Image, ImageChops
+
+try:
+    import pptx
+    from pptx.util import Inches, Pt
+except ImportError:  # few need it
+    pptx = None
+
+VERSION = "1.0.2"
+WIDTH, HEIGHT, EDGE, TOP = 13.333, 7.5, 0.7, 1.5
+INSIDE = WIDTH - 2 * EDGE
+LARGEST, SMALLEST, ROW, FORMULA = 26, 12, 0.45, 1.6
+PAGE = """<!DOCTYPE html><meta charset="utf-8">
+<script defer src="../_static/vendor/mathjax/tex-mml-chtml.js"></script>
+<style>img {{ width: 1600px; height: 1200px; object-fit: contain }} figure {{ margin: 0 }}</style>
+<body style="margin: 0; background: #fff; font-size: 56px">{}"""
+DRAW = (
+    "--headless --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files "
+    "--virtual-time-budget=20000 --window-size=1600,1200"
+)
+
+
+def write(deck: slides.Deck, site: Path, target: Path) -> str:
+    """Write the file, from a deck whose figures have been filled in; return what to say."""
+    if pptx is None:
+        return f"No .pptx was made: pip install python-pptx=={VERSION}"
+    if teach.browser() is None:
+        return "No .pptx was made: no Chromium or Chrome was found to draw its figures."
+    made = pptx.Presentation()
+    made.slide_width, made.slide_height = Inches(WIDTH), Inches(HEIGHT)
+    made.core_properties.title, made.core_properties.language = deck.title, deck.language
+    for each in deck.slides:
+        page = made.slides.add_slide(made.slide_layouts[5])  # with a title alone
+        title = page.shapes.title
+        title.left, title.top, title.width, title.height = map(Inches, (EDGE, 0.35, INSIDE, 1))
+        fill(title, paragraphs(each.heading), 34, deck.language)
+        lay_out(page, each.body, site, deck.language)
+        said = [plain(part) for part in paragraphs(each.notes)]
+        page.notes_slide.notes_text_frame.text = "\n".join(said)
+    terms = made.slides[0].shapes.add_textbox(*map(Inches, (EDGE, 6.8, INSIDE, 0.5)))
+    fill(terms, paragraphs(teaching.licence(deck.chapter)), 10, "en")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made.save(target)
+    return f"For PowerPoint and others: {target}"
+
+
+def paragraphs(text: str) -> list[Tag]:
+    found = BeautifulSoup(text, "html.parser").find_all(["p", "li"])
+    return found or BeautifulSoup(f"<p>{text}</p>", "html.parser").find_all("p")
+
+
+def plain(part: Tag) -> str:
+    """Return a text as one line, formulas without what marks them for MathJax."""
+    text = " ".join(part.get_text().split())
+    for mark in (r"\(", r"\)", r"\[", r"\]"):
+        text = text.replace(mark, "")
+    return text.strip()
+
+
+def lay_out(page, body: BeautifulSoup, site: Path, language: str) -> None:
+    """Put a slide's parts below one another; figures share what the others leave."""
+    parts = []
+    for each in body.find_all(recursive=False):
+        if kind(each) != "text":
+            parts.append((kind(each), each))
+        elif parts and parts[-1][0] == "text":
+            parts[-1][1].extend(each.find_all("li") or [each])
+        else:
+            parts.append(("text", each.find_all("li") or [each]))
+    room, size = HEIGHT - TOP - EDGE, LARGEST
+    figures = sum(name == "figure" for name, _ in parts)
+    while size > SMALLEST and sum(tall(*part, size) for part in parts) > room - 2.5 * figures:
+        size -= 2
+    rest, top = room - sum(tall(*part, size) for part in parts), TOP
+    for name, each in parts:
+        height = rest / figures if name == "figure" else tall(name, each, size)
+        box = map(Inches, (EDGE, top, INSIDE, height - 0.1))
+        if name == "text":
+            fill(page.shapes.add_textbox(*box), each, size, language)
+        elif name == "table":
+            add_table(page, each, box, min(size, 20), language)
+        else:
+            add_picture(page, each, site, top, height - 0.15)
+        top += height
+
+
+def kind(part: Tag) -> str:
+    """Tell whether a part of a slide becomes text, a table, a figure or a formula."""
+    math = part.find(class_="math") if part.name == "p" else None
+    if "math" in part.get("class", []) or (
+        math and "\\" in plain(math) and plain(math) == plain(part)
+    ):
+        return "formula"
+    return part.name if part.name in ("table", "figure") else "text"
+
+
+def tall(name: str, part: Tag | list[Tag], size: float) -> float:
+    """Return the inches that a part takes; a figure takes what is left."""
+    if name == "text":
+        line = INSIDE * 72 / size / 0.5
+        return sum(math.ceil(len(plain(each)) / line) * size / 58 + 0.12 for each in part)
+    return {"figure": 0, "formula": FORMULA}.get(name) or ROW * len(part.find_all("tr"))
+
+
+def fill(shape, parts: list[Tag], size: float, language: str) -> None:
+    """Put paragraphs into a shape: an item of a list has its sign, emphasis is kept."""
+    shape.text_frame.word_wrap = True
+    for number, part in enumerate(parts):
+        frame = shape.text_frame
+        paragraph = frame.paragraphs[0] if number == 0 else frame.add_paragraph()
+        paragraph.alignment, paragraph.space_after = 1, Pt(6)
+        texts = [(text, text.parent.name) for text in part.find_all(string=True)]
+        if part.name == "li":
+            order = part.parent.find_all("li", recursive=False).index(part) + 1
+            sign = f"{order}. " if part.parent.name == "ol" else "• "
+            texts = [(sign, ""), *(each for each in texts if each[0].find_parent("li") is part)]
+        for text, inside in texts:
+            run = paragraph.add_run()
+            run.text = text.replace("\n", " ").replace(r"\(", "").replace(r"\)", "")
+            run.font.size, run.font.italic = Pt(size), inside == "em" or None
+            run.font.bold = inside in ("strong", "th") or None
+            run._r.get_or_add_rPr().set("lang", language)
+
+
+def add_table(page, table: Tag, box, size: float, language: str) -> None:
+    rows = [row.find_all(["th", "td"]) for row in table.find_all("tr")]
+    shape = page.shapes.add_table(len(rows), max(map(len, rows)), *box)
+    for cells, row in zip(shape.table.rows, rows, strict=True):
+        for cell, part in zip(cells.cells, row, strict=False):
+            fill(cell, [part], size, language)
+
+
+def add_picture(page, part: Tag, site: Path, top: float, height: float) -> None:
+    """Draw a figure or a formula, and put it into the middle of its place, with its text."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture = page.shapes.add_picture(str(drawn(part, site, Path(folder))), 0, Inches(top))
+    image = part.find("img")
+    picture._element.nvPicPr.cNvPr.set("descr", image["alt"] if image else plain(part))
+    scale = min(Inches(height) / picture.height, Inches(INSIDE) / picture.width)
+    scale = scale if image else min(scale, 0.6)
+    picture.width, picture.height = int(picture.width * scale), int(picture.height * scale)
+    picture.left = (Inches(WIDTH) - picture.width) // 2
+
+
+def drawn(part: Tag, site: Path, folder: Path) -> Path:
+    """Return a picture of a part of a slide, as a browser draws it, without its white edges."""
+    page, target = site / teaching.FOLDER / "drawn.html", folder / "drawn.png"
+    page.write_text(PAGE.format(part), encoding="utf-8")
+    command = [teach.browser(), *DRAW.split(), f"--screenshot={target}", page.resolve().as_uri()]
+    try:
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+    finally:
+        page.unlink()
+    picture = Image.open(target).convert("RGB")
+    white = Image.new("RGB", picture.size, "white")
+    picture.crop(ImageChops.difference(picture, white).getbbox()).save(target)
+    return target
