@@ -370,9 +370,8 @@ def begins(deck: Deck) -> list[int]:
     """
     tasks, words = [], []
     for each in deck.slides:
-        task = MINUTES.search(each.heading)
-        tasks.append(int(task[1]) if task else 0)
-        words.append(0 if task else len(each.notes.split()) or 1)
+        tasks.append(task(each.heading))
+        words.append(0 if tasks[-1] else len(each.notes.split()) or 1)
     rest = deck.minutes - sum(tasks)
     if rest < 0 or (rest == 0 and any(words)):
         raise ExtensionError(
@@ -383,19 +382,26 @@ def begins(deck: Deck) -> list[int]:
     return [round(sum(each[:number])) for number in range(len(each))]
 
 
+def task(heading: str) -> int:
+    """Return the minutes that a heading names for a task, as *Your turn (5 min)*, or 0."""
+    found = MINUTES.search(heading)
+    return int(found[1]) if found else 0
+
+
 def said(deck: Deck) -> str:
     """Return the body of the page of notes."""
-    sections = []
-    for number, (each, minute) in enumerate(zip(deck.slides, begins(deck), strict=True), start=1):
-        link = f'<a href="slides_{deck.stem}.html#{each.name}">Slide {number}</a>'
+    sections, minutes = [], [*begins(deck), deck.minutes]
+    for number, each in enumerate(deck.slides, start=1):
+        begin, end = minutes[number - 1 : number + 1]
+        link = f'<a class="slide" href="slides_{deck.stem}.html#{each.name}">Slide {number}</a>'
         sections.append(
-            f'<section id="{each.name}"{deck.direction}><h2>{each.heading}</h2>'
-            f'<p class="when" lang="en" dir="ltr">{link}, from minute {minute}</p>'
-            f"{each.notes}</section>"
+            f'<section id="{each.name}"{deck.direction} data-from="{begin}" data-to="{end}">'
+            f'<h2>{each.heading}</h2><p class="when" lang="en" dir="ltr">{link}, from minute '
+            f"{begin}</p>{each.notes}</section>"
         )
     return (
         f'<main><h1><span lang="en">Speaker\'s notes:</span> {html.escape(deck.title)}</h1>'
         f'<p lang="en">{source_of(deck)}. '
         f"{deck.minutes} minutes. Opened from the deck, this page follows it.</p>"
-        f'{"".join(sections)}<p class="clock" role="timer" aria-live="off"></p></main>'
+        f"{''.join(sections)}</main>"
     )

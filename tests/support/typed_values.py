@@ -289,6 +289,14 @@ cards = [
     *said("book/slides/foundations.md", "X holds [*], [*] and [*]."),
     *said("book/slides/foundations.md", "Y holds [*], [*] and"),
 ]
+arrows = np.array(
+    [
+        said("book/things.md", f"{name} ([*], [*])")
+        for name in ("daisy", "tulip", "poppy", "drum", "trumpet", "harp")
+    ]
+)
+things = np.round((arrows[:, 0] - arrows[:, 1]) / np.hypot(*arrows.T), 9)
+things_d = association.effect_size_of_scores(things[:3], things[3:], ddof=1)
 in_either_order = said(
     "notebooks/study2_masked.ipynb",
     "probability of [*] in one picture, [*] in a second and [*] in a third, and [*] without",
@@ -336,10 +344,6 @@ def minute(name, shown):
     slots = plan(name)["sessions"][0]["slots"]
     last = next(n for n, slot in enumerate(slots) if shown in slot["show"])
     return sum(slot["minutes"] for slot in slots[: last + 1])
-
-
-def deck_minutes(name):
-    return int(re.search(r"minutes: (\d+)", typed.source(f"book/slides/{name}.md"))[1])
 
 
 def names_capstone(session):
