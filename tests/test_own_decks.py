@@ -130,7 +130,7 @@ def test_recipe_drop_a_slide(root, copied, capsys):
     assert says(told["text"][0], said)
     amended(root, said, told["yaml"][0])
     assert run(told["sh"][0], root, capsys) == ""
-    assert 'id="stated"' not in shown(root, "my_study2") + shown(root, "my_study2", "notes")
+    assert 'id="three-scores"' not in shown(root, "my_study2") + shown(root, "my_study2", "notes")
 
 
 def test_recipe_add_a_slide(root, copied, capsys):
@@ -190,8 +190,8 @@ def test_recipe_an_example_of_your_own(root, capsys):
     plan.write_text(f"{first}    slots:\n{told['yaml'][0]}{fewer}", "utf-8")
     assert run(told["sh"][0], root, capsys) == ""
     assert list(slides.outline(path))[-1] in PAGE.split("my_slips ")[1]
-    assert "teach/slides_my_slips.html#what-our-slips-say" in plans.markdown(
-        plans.read(root, "ninety_minutes"), root
+    assert "teach/slides_my_slips.html?notes=ninety_minutes_1#what-our-slips-say" in plans.markdown(
+        plans.read(root, "ninety_minutes"), root, "ninety_minutes"
     )
 
 
@@ -313,7 +313,7 @@ def test_own_decks_are_made_with_the_book_and_in_the_zips(root):
     row = teaching.overview(site / "teach", [("mine", "Mine")])
     assert 'href="slides_mine.html"' in row
     assert "classroom_mine" not in row
-    assert "teach/picture_mine_1.png" in plan_zips.loaded(site, {"teach/slides_mine.html"})
+    assert "teach/picture_mine_1.png" in plan_zips.loaded(site, {"teach/slides_mine.html": None})
 
 
 def test_without_its_library_no_file_for_powerpoint_is_made_and_a_line_says_how(
