@@ -312,7 +312,7 @@ def test_own_decks_are_made_with_the_book_and_in_the_zips(root):
     row = teaching.overview(site / "teach", [("mine", "Mine")])
     assert 'href="slides_mine.html"' in row
     assert "classroom_mine" not in row
-    assert "teach/picture_mine_1.png" in plan_zips.loaded(site, {"teach/slides_mine.html"})
+    assert "teach/picture_mine_1.png" in plan_zips.loaded(site, {"teach/slides_mine.html": None})
 
 
 def test_without_its_library_no_file_for_powerpoint_is_made_and_a_line_says_how(
