@@ -35,6 +35,7 @@ NAMES = {"x": ["title", "say", "task", "end"], "y": ["title", "end"]}
 
 def course(folder: Path, slots: list[dict]) -> Path:
     """Write two decks, and a plan with one session of these slots."""
+    (folder / "notebooks").mkdir()
     session = {"name": "Monday", "slots": slots, "minutes": sum(each["minutes"] for each in slots)}
     for stem, headings in SLIDES.items():
         parts = [
@@ -45,6 +46,7 @@ def course(folder: Path, slots: list[dict]) -> Path:
         path = folder / "book" / "slides" / f"{stem}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n---\n\n".join(parts), "utf-8")
+        (folder / "notebooks" / f"{stem}.ipynb").touch()
     plan = plans.plan_file(folder, "small")
     plan.parent.mkdir()
     plan.write_text(yaml.safe_dump({"title": "A plan", "sessions": [session]}), "utf-8")
