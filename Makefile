@@ -105,7 +105,7 @@ $(TEACHES): $(INSTALLED) requirements-teach.txt
 teach: $(TEACHES)
 	$(BIN)/python tools/teach.py
 
-slides: $(INSTALLED)
+slides: $(if $(PPTX),$(TEACHES),$(INSTALLED))
 	@$(BIN)/python tools/make_slides.py "$(DECK)" $(PPTX)
 
 serve: book

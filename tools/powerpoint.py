@@ -5,7 +5,6 @@ pictures that have their text: ``make slides DECK=x.md PPTX=yes``.
 """
 
 import math
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -14,10 +13,10 @@ import teach
 import teaching
 from bs4 import BeautifulSoup
 from bs4.element import Tag
-from PIL import Image, ImageChops
 
 try:
     import pptx
+    from playwright.sync_api import sync_playwright
     from pptx.util import Inches, Pt
 except ImportError:  # few need it
     pptx = None
@@ -28,36 +27,42 @@ INSIDE = WIDTH - 2 * EDGE
 LARGEST, SMALLEST, ROW, FORMULA = 26, 12, 0.45, 1.6
 PAGE = """<!DOCTYPE html><meta charset="utf-8">
 <script defer src="../_static/vendor/mathjax/tex-mml-chtml.js"></script>
-<style>img {{ width: 1600px; height: 1200px; object-fit: contain }} figure {{ margin: 0 }}</style>
-<body style="margin: 0; background: #fff; font-size: 56px">{}"""
-DRAW = (
-    "--headless --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files "
-    "--virtual-time-budget=20000 --window-size=1600,1200"
-)
+<style>
+body {{ background: #fff; font-size: 56px }} section {{ display: table }} img {{ height: 1000px }}
+section > *, section mjx-container {{ margin: 0 !important }}
+</style>{}"""
 
 
 def write(deck: slides.Deck, site: Path, target: Path) -> str:
     """Write the file, from a deck whose figures have been filled in; return what to say."""
     if pptx is None:
-        return f"No .pptx was made: pip install python-pptx=={VERSION}"
+        return f"No .pptx was made: pip install python-pptx=={VERSION} playwright"
     if teach.browser() is None:
         return "No .pptx was made: no Chromium or Chrome was found to draw its figures."
     made = pptx.Presentation()
     made.slide_width, made.slide_height = Inches(WIDTH), Inches(HEIGHT)
     made.core_properties.title, made.core_properties.language = deck.title, deck.language
-    for each in deck.slides:
-        page = made.slides.add_slide(made.slide_layouts[5])  # with a title alone
-        title = page.shapes.title
-        title.left, title.top, title.width, title.height = map(Inches, (EDGE, 0.35, INSIDE, 1))
-        fill(title, paragraphs(each.heading), 34, deck.language)
-        lay_out(page, each.body, site, deck.language)
-        said = [plain(part) for part in paragraphs(each.notes)]
-        page.notes_slide.notes_text_frame.text = "\n".join(said)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    parts = [part for each in deck.slides for part in each.body.find_all(recursive=False)]
+    parts = [part for part in parts if kind(part) in ("figure", "formula")]
+    with tempfile.TemporaryDirectory() as folder:
+        pictures = drawn(parts, site, Path(folder))
+        for each in deck.slides:
+            add_slide(made, each, pictures, deck.language)
     terms = made.slides[0].shapes.add_textbox(*map(Inches, (EDGE, 6.8, INSIDE, 0.5)))
     fill(terms, paragraphs(teaching.licence(deck.chapter)), 10, "en")
-    target.parent.mkdir(parents=True, exist_ok=True)
     made.save(target)
     return f"For PowerPoint and others: {target}"
+
+
+def add_slide(made, each: slides.Slide, pictures: dict[int, Path], language: str) -> None:
+    page = made.slides.add_slide(made.slide_layouts[5])  # with a title alone
+    title = page.shapes.title
+    title.left, title.top, title.width, title.height = map(Inches, (EDGE, 0.35, INSIDE, 1))
+    fill(title, paragraphs(each.heading), 34, language)
+    lay_out(page, each.body, pictures, language)
+    said = [plain(part) for part in paragraphs(each.notes)]
+    page.notes_slide.notes_text_frame.text = "\n".join(said)
 
 
 def paragraphs(text: str) -> list[Tag]:
@@ -73,7 +78,7 @@ def plain(part: Tag) -> str:
     return text.strip()
 
 
-def lay_out(page, body: BeautifulSoup, site: Path, language: str) -> None:
+def lay_out(page, body: BeautifulSoup, pictures: dict[int, Path], language: str) -> None:
     """Put a slide's parts below one another; figures share what the others leave."""
     parts = []
     for each in body.find_all(recursive=False):
@@ -96,7 +101,7 @@ def lay_out(page, body: BeautifulSoup, site: Path, language: str) -> None:
         elif name == "table":
             add_table(page, each, box, min(size, 20), language)
         else:
-            add_picture(page, each, site, top, height - 0.15)
+            add_picture(page, each, pictures[id(each)], top, height - 0.15)
         top += height
 
 
@@ -146,10 +151,9 @@ def add_table(page, table: Tag, box, size: float, language: str) -> None:
             fill(cell, [part], size, language)
 
 
-def add_picture(page, part: Tag, site: Path, top: float, height: float) -> None:
-    """Draw a figure or a formula, and put it into the middle of its place, with its text."""
-    with tempfile.TemporaryDirectory() as folder:
-        picture = page.shapes.add_picture(str(drawn(part, site, Path(folder))), 0, Inches(top))
+def add_picture(page, part: Tag, path: Path, top: float, height: float) -> None:
+    """Put a figure or a formula into the middle of its place, with its text."""
+    picture = page.shapes.add_picture(str(path), 0, Inches(top))
     image = part.find("img")
     picture._element.nvPicPr.cNvPr.set("descr", image["alt"] if image else plain(part))
     scale = min(Inches(height) / picture.height, Inches(INSIDE) / picture.width)
@@ -158,16 +162,20 @@ def add_picture(page, part: Tag, site: Path, top: float, height: float) -> None:
     picture.left = (Inches(WIDTH) - picture.width) // 2
 
 
-def drawn(part: Tag, site: Path, folder: Path) -> Path:
-    """Return a picture of a part of a slide, as a browser draws it, without its white edges."""
-    page, target = site / teaching.FOLDER / "drawn.html", folder / "drawn.png"
-    page.write_text(PAGE.format(part), encoding="utf-8")
-    command = [teach.browser(), *DRAW.split(), f"--screenshot={target}", page.resolve().as_uri()]
-    try:
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
-    finally:
+def drawn(parts: list[Tag], site: Path, folder: Path) -> dict[int, Path]:
+    """Return pictures of parts of slides, by the parts' ids, as a browser draws them."""
+    page, found = site / teaching.FOLDER / "drawn.html", {}
+    page.write_text(
+        PAGE.format("".join(f"<section>{part}</section>" for part in parts)), encoding="utf-8"
+    )
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=teach.browser(), args=["--no-sandbox"])
+        tab = running.new_page(viewport={"width": 1920, "height": 1080})
+        tab.goto(page.resolve().as_uri())
         page.unlink()
-    picture = Image.open(target).convert("RGB")
-    white = Image.new("RGB", picture.size, "white")
-    picture.crop(ImageChops.difference(picture, white).getbbox()).save(target)
-    return target
+        tab.evaluate("() => MathJax.startup.promise")
+        for number, part in enumerate(parts):
+            found[id(part)] = folder / f"{number}.png"
+            tab.locator("section").nth(number).screenshot(path=found[id(part)])
+        running.close()
+    return found
