@@ -231,6 +231,14 @@ BAD = {
         f"{FRONT}{TWO}\n![](#fig-masked-cases)\n",
         "line 18: .*; the nearest label is #fig-masked-case, of study2_masked",
     ),
+    "a picture whose name has a space": (
+        f"{FRONT}{TWO}\n![a](my board.png)\n",
+        "line 18: this is no picture: rename it so that its name has no spaces",
+    ),
+    "a picture within a text": (
+        f"{FRONT}{TWO}\nLook: ![a](here.png)\n",
+        "line 18: here.png stands in a text: leave empty lines around it",
+    ),
     "two pictures on a slide": (
         f"{FRONT}{TWO}\n![a](here.png)\n\n![](#fig-masked-case)\n",
         "line 20: a second picture on one slide: give it a slide of its own",

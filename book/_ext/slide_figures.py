@@ -72,7 +72,7 @@ def fill(deck: Deck, book: Chapters, folder: Path) -> None:
             source = unquote(image["src"])
             alt, place = " ".join(image["alt"].split()), f"{each.at(source)}: {source}"
             if image.parent.get_text(strip=True) or len(image.parent.find_all()) > 1:
-                raise ExtensionError(f"{place} does not stand in a paragraph of its own")
+                raise ExtensionError(f"{place} stands in a text: leave empty lines around it")
             if source.startswith("#"):
                 found = book.find(source[1:], deck.chapter, place)
                 shown = taken(found, place, alt)

@@ -179,7 +179,8 @@ def front_matter(path: Path, text: str, chapters: list[str]) -> dict:
     except yaml.YAMLError as error:
         line = getattr(error, "problem_mark", None) and error.problem_mark.line + 1
         raise ExtensionError(
-            f"{path.name}, line {line}: put a text with a colon between quotation marks ({error})"
+            f"{path.name}, line {line}: put a text with a colon between quotation marks "
+            f"({getattr(error, 'problem', error)})"
         ) from error
     needed, allowed = (NEEDED, ALLOWED) if is_own(path) else (NEEDED | {"chapter"}, set())
     keys = set(about) if isinstance(about, dict) else set()
@@ -250,6 +251,11 @@ def slide(text: str, path: Path, line: int, number: int, language: str = "en") -
     heading = headings[0].extract().decode_contents()
     notes = markdown("".join(said), language)
     found = Slide(name, path.name, line, text, heading, body, notes)
+    if "![" in body.get_text():
+        raise ExtensionError(
+            f"{found.at('![')}: this is no picture: rename it so that its name has no spaces, and "
+            "put none between ] and ("
+        )
     if "<img " in notes:
         raise ExtensionError(f"{found.at('Notes:')}: notes have no pictures: put it on the slide")
     if is_own(path):
