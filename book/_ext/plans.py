@@ -94,7 +94,8 @@ def read(root: Path, name: str) -> dict:
         place = f"plan {name!r}, session {session.get('name')!r}"
         _has_keys(session, "session", place)
         for slot in session["slots"]:
-            line = _line(plan_file(root, name), slot.get("decks", [f"show: {slot.get('show')}"]))
+            shown = [f"show: {quote}{slot.get('show')}" for quote in ("", '"')]
+            line = _line(plan_file(root, name), slot.get("decks", shown))
             _check_slot(slot, root, f"{place}, slot {slot.get('show')!r}{line}")
             if "card" in slot:
                 line = _line(plan_file(root, name), [f"card: {slot['card']}"])
