@@ -3,6 +3,7 @@
 Whether it is right is for a reader to judge.
 """
 
+import ast
 import json
 import re
 from dataclasses import dataclass
@@ -54,43 +55,58 @@ SECTIONS = (
 )
 """In the order of the template."""
 
+READ = Section("Read, not run", 60, ("report", "not run"))
+"""What the text of a group that does not program has in place of cells."""
 
-def template() -> Path:
-    """Return the path of the notebook that an audit fills in.
+WORKED = re.compile(r"\d[^=\n]*=\s*[−-]?\.?\d")
+"""A number with its way, as in 3 / 12 = .25; :data:`READ` has three at least."""
+
+
+SETTING_UP = {"display", "runtime"}
+"""What a template's own cells call."""
+
+
+def template(programs: bool = True) -> Path:
+    """Return the path of the notebook, or of the text without code, that an audit fills in.
 
     Examples
     --------
-    >>> template().name
-    'audit_template.ipynb'
+    >>> template().name, template(programs=False).name
+    ('audit_template.ipynb', 'audit_template_read.md')
     """
-    return Path(__file__).parent / "data" / "audit_template.ipynb"
+    name = "audit_template.ipynb" if programs else "audit_template_read.md"
+    return Path(__file__).parent / "data" / name
 
 
 def complete(path: str | Path) -> pandas.DataFrame:
-    """Say of every section of an audit's notebook whether it is complete, and what it lacks.
+    """Say of every section of an audit whether it is complete, and what it lacks.
 
     A notebook is complete if each of :data:`SECTIONS` has its words and no open bracket, if every
-    code cell holds code and was run, in order and without an error, and if the last one shows the
-    stamp. Whether what it says is right is for a reader to judge.
+    code cell holds code and was run, in order and without an error, if one of them calls a measure,
+    and if the last one shows the stamp. A text (``.md``) has the section :data:`READ` in place of
+    cells, with three numbers computed by hand. Whether what it says is right is for a reader to
+    judge.
 
     Parameters
     ----------
     path
-        Of the notebook, saved with its outputs.
+        Of the notebook, saved with its outputs, or of the text.
 
     Returns
     -------
     DataFrame
-        *section*, *complete*, *lacks*; the last row is about the cells.
+        *section*, *complete*, *lacks*; the last row is about the cells, or what stands for them.
 
     Raises
     ------
     ValueError
-        If the file is no notebook.
+        If the file is neither.
     """
     path = Path(path)
+    reads = path.suffix == ".md"
     try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = path.read_text(encoding="utf-8")
+        cells = [{"cell_type": "markdown", "source": text}] if reads else json.loads(text)["cells"]
         cells = [each | {"text": "".join(each["source"])} for each in cells if each["cell_type"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
@@ -98,7 +114,9 @@ def complete(path: str | Path) -> pandas.DataFrame:
         ) from error
     texts = _sections(cells)
     rows = [(each.heading, _lacks(each, texts.get(each.heading.lower()))) for each in SECTIONS]
-    rows.append(("All cells", "; ".join([*_untitled(texts), *_unrun(cells)])))
+    last = _unworked(texts.get(READ.heading.lower())) if reads else _unrun(cells)
+    heading = READ.heading if reads else "All cells"
+    rows.append((heading, "; ".join([*_untitled(texts), *last])))
     frame = pandas.DataFrame(rows, columns=["section", "lacks"])
     frame.insert(1, "complete", frame["lacks"].eq(""))
     return frame
@@ -142,19 +160,30 @@ def _prose(text: str) -> str:
 
 def _untitled(texts: dict[str, str]) -> list[str]:
     """Say how many places are open before the sections, the title among them."""
-    known = {each.heading.lower() for each in SECTIONS}
+    known = {each.heading.lower() for each in (*SECTIONS, READ)}
     outside = [f"{name}\n{_prose(text)}" for name, text in texts.items() if name not in known]
     n = len(OPEN.findall("\n\n".join(outside)))
     return [f"{counted(n, 'places')} in brackets outside the sections"] if n else []
+
+
+def _unworked(text: str | None) -> list[str]:
+    """Say what the section lacks that a group writes in place of code."""
+    lacking = [each for each in [_lacks(READ, text)] if each]
+    if text is not None and (n := len(WORKED.findall(_prose(text)))) < 3:
+        lacking.append(f"numbers computed by hand, as in 3 / 12 = .25: {n} of at least 3")
+    return lacking
 
 
 def _unrun(cells: list[dict]) -> list[str]:
     """Say what the code cells lack."""
     written = [each for each in cells if each["cell_type"] == "code" and each["text"].strip()]
     lacking = []
-    for each in written:
-        if all(line.lstrip().startswith("#") for line in each["text"].split("\n") if line.strip()):
+    trees = [_parsed(each["text"]) for each in written]
+    for each, tree in zip(written, trees, strict=True):
+        if not any(isinstance(node, ast.Name | ast.alias) for node in ast.walk(tree)):
             lacking.append(f"code in the cell '{each['text'].strip().splitlines()[0]}'")
+    if not lacking and not _measures([node for tree in trees for node in ast.walk(tree)]):
+        lacking.append("a call of a measure, from biaslib or a function of your own")
     if missing := sum(each.get("execution_count") is None for each in written):
         were = "was" if missing == 1 else "were"
         lacking.append(f"{counted(missing, 'cells')} {were} not run")
@@ -168,6 +197,28 @@ def _unrun(cells: list[dict]) -> list[str]:
     if "Profile" not in last:
         lacking.append("the stamp in the last cell")
     return lacking
+
+
+def _parsed(code: str) -> ast.Module:
+    """Return the tree of a cell, without lines for IPython; of one that is no Python, none."""
+    try:
+        return ast.parse(re.sub(r"^\s*[%!].*$", "", code, flags=re.M))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _measures(nodes: list[ast.AST]) -> bool:
+    """Tell whether something is called that was defined or imported, besides setting up."""
+    imported = {
+        a.asname or a.name
+        for node in nodes
+        for a in getattr(node, "names", [])
+        if isinstance(a, ast.alias)
+    }
+    defined = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    heads = [node.func for node in nodes if isinstance(node, ast.Call)]
+    called = {each.id for head in heads for each in ast.walk(head) if isinstance(each, ast.Name)}
+    return bool(((imported | defined) - SETTING_UP) & called)
 
 
 def against_null(results: pandas.DataFrame, null: np.ndarray):

@@ -1,6 +1,7 @@
 """A report is complete when all of it is written and run; flaws are found by reading."""
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -11,6 +12,7 @@ from companion import capstone
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = capstone.template()
+CALL = "\ngrounded.grounded(scores)"
 PROSE = "The label was given by a worker, and the interval is wide. " * 8
 
 
@@ -20,7 +22,7 @@ def filled(tmp_path, change=lambda cells: None):
     for number, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] == "code":
             cell["execution_count"] = number
-            cell["source"] = [*cell["source"], "\n1 + 1"]
+            cell["source"] = [*cell["source"], "\nfrom biaslib.metrics import grounded", CALL]
             continue
         text = capstone.OPEN.sub(PROSE, "".join(cell["source"]))
         cell["source"] = text.splitlines(keepends=True)
@@ -75,6 +77,17 @@ def an_untouched_cell(cells):
     cells[10]["source"] = ["# the run, and its table"]
 
 
+def no_code(cells):
+    for cell in cells[8], cells[10]:
+        cell["source"] = ["1"]
+
+
+def no_measure(cells):
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            cell["source"] = [each for each in cell["source"] if each != CALL]
+
+
 def too_short(cells):
     cells[1]["source"] = ["## The decision\n", "\n", "To hire."]
 
@@ -109,6 +122,8 @@ def no_stamp(cells):
         (a_note_left, "The decision", "1 place in brackets to be filled in"),
         (the_title_left, "All cells", "2 places in brackets outside the sections"),
         (an_untouched_cell, "All cells", "code in the cell '# the run, and its table'"),
+        (no_code, "All cells", "code in the cell '1'; code in the cell '1'"),
+        (no_measure, "All cells", "a call of a measure, from biaslib or a function of your own"),
         (too_short, "The decision", "words: 2 of at least 40"),
         (no_interval, "Results", "the word 'interval'"),
         (not_run, "All cells", "1 cell was not run"),
@@ -121,6 +136,36 @@ def test_what_is_missing_is_named_and_nothing_else(tmp_path, change, section, la
     found = capstone.complete(filled(tmp_path, change)).set_index("section")
     assert found.loc[section, "lacks"] == lacks
     assert found.drop(section)["complete"].all()
+
+
+def read_report(tmp_path, ways):
+    text = capstone.OPEN.sub(PROSE, capstone.template(programs=False).read_text("utf-8"))
+    path = tmp_path / "audit.md"
+    path.write_text(f"{text}\nFrom this report; training was not run. {ways}", "utf-8")
+    return path
+
+
+def test_a_group_that_does_not_program_hands_in_three_numbers_with_their_way(tmp_path):
+    text = capstone.template(programs=False).read_text("utf-8")
+    headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    assert headings == [each.heading for each in (*capstone.SECTIONS, capstone.READ)]
+    assert not capstone.complete(capstone.template(programs=False))["complete"].any()
+    ways = "3 / 12 = .25, and\n1.5 − 2 = −0.5, and\n√(2.25) = 1.5"
+    assert capstone.complete(read_report(tmp_path, ways))["complete"].all()
+    found = capstone.complete(read_report(tmp_path, "3 / 12 = .25")).set_index("section")
+    assert "1 of at least 3" in found.loc["Read, not run", "lacks"]
+    assert found.drop("Read, not run")["complete"].all()
+
+
+def test_the_worked_example_fills_in_every_section_of_the_template():
+    found = capstone.complete(ROOT / "notebooks" / "capstone.ipynb").set_index("section")
+    sections = [each.heading for each in capstone.SECTIONS]
+    assert found.loc[sections, "complete"].all(), found.to_string()
+    cells = nbformat.read(ROOT / "notebooks" / "capstone.ipynb", as_version=4).cells
+    text = "\n".join(each.source for each in cells if each.cell_type == "markdown")
+    rubric = text.split("### Rubric")[1].split("\n\n")[1].splitlines()[2:]
+    marked = re.findall(r"^\* - (.*)$", text.split("} The worked example, marked")[1], re.M)
+    assert [each.split("|")[1].strip() for each in rubric] == marked[1 : len(rubric) + 1]
 
 
 def test_the_template_s_cells_run_and_end_with_the_stamp():

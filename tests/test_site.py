@@ -76,6 +76,8 @@ MATERIALS = [
     *(f"teach/{kind}_{stem}" for stem in DECKS for kind in ("slides", "notes")),
     *(f"teach/handout_{Path(name).name}" for name in NOTEBOOKS if "/study" in name),
     *(f"teach/quiz_{path.stem}" for path in sorted((ROOT / "book" / "quizzes").glob("*.yml"))),
+    *(f"teach/card_{path.stem}" for path in sorted((ROOT / "book" / "cards").glob("*.md"))),
+    *(f"teach/print_{path.stem}" for path in sorted((ROOT / "book" / "cards").glob("*.yml"))),
 ]
 """Pages for lecturers, which are made from the others."""
 
@@ -517,6 +519,27 @@ def resolves(name: str, link: str) -> bool:
 @cache
 def identifiers(name: str) -> set[str]:
     return {tag["id"] for tag in soup(name).find_all(id=True)}
+
+
+PEOPLE = """
+    woman women man men girl boy female male gender sex sexism race racism racial ethnic ethnicity
+    black white asian african american european indian latino arab jew jewish muslim christian
+    hindu religion nationality nation country immigrant person people human child children mother
+    father wife husband he she him her his hers they occupation job worker nurse doctor engineer
+    name names slur stereotype group groups old young skin face faces portrait disabled
+"""
+"""Words that the page for those who would rather not work with people does not have."""
+
+
+def test_the_way_out_has_no_word_of_people_and_leads_to_none(site):
+    page = article("book/things")
+    said = page.get_text(" ").lower()
+    assert not set(re.findall(r"[a-z]+", said)) & set(PEOPLE.split())
+    links = [each["href"] for each in page.find_all("a", href=True)]
+    assert [each for each in links if not each.startswith("#")] == []
+    for plan in PLANS:
+        with zipfile.ZipFile(site / "teach" / f"plan_{plan}.zip") as file:
+            assert f"plan_{plan}/book/things.html" in file.namelist()
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -80,6 +80,7 @@ def write_zip(site: Path, name: str, plan: dict, home: str) -> Path:
     kinds = ("slides_{}.html", "notes_{}.html", "handout_{}.html", "quiz_{}.html")
     kinds += ("classroom_{}.ipynb",)
     teach = {f"teach/{kind.format(stem)}" for stem in stems for kind in kinds}
+    teach |= {f"teach/{each.name}" for each in (site / "teach").glob("card_*.html")}
     chosen = pages | {each for each in teach if (site / each).is_file()}
     held, files = {}, chosen | loaded(site, chosen)
     for each in sorted(files):
@@ -107,6 +108,7 @@ def pages_of(name: str, plan: dict) -> set[str]:
         f"book/plan_{name}",
         "book/teaching",
         "book/for_students",
+        "book/things",
         "book/content_note",
         *plan.get("materials", []),
     }

@@ -52,7 +52,10 @@ class Plan(SphinxDirective):
         name = self.arguments[0]
         for path in (plan_file(root, name), *deck_files(root)):
             self.env.note_dependency(str(path))
-        return self.parse_text_to_nodes(markdown(read(root, name), root))
+        text = markdown(read(root, name), root)
+        if (root / "book" / "cards" / f"{name}.yml").is_file():
+            text += f'\n\n<p><a href="../teach/print_{name}.html">Slips and cards to print</a></p>'
+        return self.parse_text_to_nodes(text)
 
 
 def plan_file(root: Path, name: str) -> Path:
@@ -87,6 +90,9 @@ def read(root: Path, name: str) -> dict:
         for slot in session["slots"]:
             line = _line(plan_file(root, name), slot.get("decks", ["\0"]))
             _check_slot(slot, root, f"{place}, slot {slot.get('show')!r}{line}")
+            if "card" in slot:
+                line = _line(plan_file(root, name), [f"card: {slot['card']}"])
+                card_file(root, slot["card"], f"{place}{line}")
         for reading in session.get("read", []):
             _check_reading(reading, root, place)
         if "write" in session:
@@ -130,6 +136,19 @@ def _check_slot(slot: dict, root: Path, place: str) -> None:
         raise ExtensionError(f"{place}: {shown} slides in {slot['minutes']} minutes")
     for page in slot.get("pages", []):
         _page(page, root, place)
+
+
+def card_file(root: Path, name: str, place: str) -> Path:
+    """Return the file of a card, or refuse its name."""
+    path = root / "book" / "cards" / f"{name}.md"
+    if not path.is_file():
+        raise ExtensionError(f"{place}: there is no card {path}")
+    return path
+
+
+def titled(path: Path) -> str:
+    """Return the first heading of a page in Markdown."""
+    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
 
 
 def _check_reading(reading: dict, root: Path, place: str) -> None:
@@ -282,6 +301,9 @@ def _screen(slot: dict, root: Path) -> str:
         number = f"Slide {first}" if first == last else f"Slides {first}–{last}"
         shown.append(f'<a href="{address}">{number} of {about["title"]}</a>: {ends}')
     shown += [_link(each) for each in slot.get("pages", [])]
+    if "card" in slot:
+        title = titled(card_file(root, slot["card"], ""))
+        shown.append(f'On phones: <a href="../teach/card_{slot["card"]}.html">{title}</a>')
     return "\n\n".join(shown)
 
 

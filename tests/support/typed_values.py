@@ -289,6 +289,14 @@ cards = [
     *said("book/slides/foundations.md", "X holds [*], [*] and [*]."),
     *said("book/slides/foundations.md", "Y holds [*], [*] and"),
 ]
+arrows = np.array(
+    [
+        said("book/things.md", f"{name} ([*], [*])")
+        for name in ("daisy", "tulip", "poppy", "drum", "trumpet", "harp")
+    ]
+)
+things = np.round((arrows[:, 0] - arrows[:, 1]) / np.hypot(*arrows.T), 9)
+things_d = association.effect_size_of_scores(things[:3], things[3:], ddof=1)
 in_either_order = said(
     "notebooks/study2_masked.ipynb",
     "probability of [*] in one picture, [*] in a second and [*] in a third, and [*] without",
