@@ -62,7 +62,7 @@ def steps(plan):
             decks = [plans.deck(text, "")[0] for text in each.get("decks", [])]
             shown = [plans.slides_of(text, ROOT, "") for text in each.get("decks", [])]
             bets = {stem for stem, named in zip(decks, shown, strict=True) if "bet" in named}
-            bets |= {CARDS[each["card"]]} if "card" in each else set()
+            bets |= {CARDS[each["card"]]} if each.get("card") in CARDS else set()
             yield {page.partition("#")[0] for page in each.get("pages", [])}, bets
 
 
