@@ -62,7 +62,7 @@ def steps(plan):
             decks = [plans.deck(text, "")[0] for text in each.get("decks", [])]
             shown = [plans.slides_of(text, ROOT, "") for text in each.get("decks", [])]
             bets = {stem for stem, named in zip(decks, shown, strict=True) if "bet" in named}
-            bets |= {CARDS[each["card"]]} if "card" in each else set()
+            bets |= {CARDS[each["card"]]} if each.get("card") in CARDS else set()
             yield {page.partition("#")[0] for page in each.get("pages", [])}, bets
 
 
@@ -89,3 +89,11 @@ def test_a_chapter_that_is_read_for_the_session_of_its_bet_is_found():
     bet = next(n for n, each in enumerate(sessions) if "study3_clip_audit title..bet" in str(each))
     sessions[bet]["read"].append(sessions[bet + 1]["read"][0])
     assert told_before(plan) == {"study3_clip_audit": {"notebooks/study3_clip_audit"}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_plan_has_eight_minutes_on_who_is_described_and_who_was_asked(name):
+    slots = [slot for session in own(name)["sessions"] for slot in session["slots"]]
+    asked = ("study2_masked described..harms", "what_is_measured labels")
+    held = [slot for slot in slots if set(asked) & set(slot.get("decks", []))]
+    assert max((slot["minutes"] for slot in held), default=0) >= 8
