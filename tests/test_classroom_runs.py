@@ -1,6 +1,6 @@
 """Classroom notebooks run from top to bottom, with their exercises unanswered.
 
-The site's tests come first, so that the store has what models answer.
+Notebooks' tests come after the site's, so that the store has what models answer.
 """
 
 import json
@@ -13,10 +13,13 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 STEMS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
-pytestmark = pytest.mark.slow
+LONG = {"own_model", "planted_world", *(each for each in STEMS if each.startswith("planted_study"))}
+"""No plan sends a class to these, most of which take half a minute and more."""
 
 
-@pytest.mark.parametrize("stem", STEMS)
+@pytest.mark.parametrize(
+    "stem", [pytest.param(each, marks=[pytest.mark.weekly] * (each in LONG)) for each in STEMS]
+)
 def test_a_classroom_notebook_runs_and_its_checks_say_not_yet(stem):
     given = nbformat.reads(classroom(ROOT / "notebooks", stem, "Terms."), 4)
     place = {"metadata": {"path": ROOT / "notebooks"}}

@@ -587,8 +587,8 @@ def test_the_way_out_has_no_word_of_people_and_leads_to_none(site):
             assert f"plan_{plan}/book/things.html" in file.namelist()
 
 
-@pytest.mark.parametrize("with_pdfs", [False, True])
 @pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("with_pdfs", [False, True])
 def test_no_link_of_a_plan_s_zip_leads_nowhere(plan, with_pdfs, site, release, tmp_path):
     folder = release if with_pdfs else site / "teach"
     with zipfile.ZipFile(folder / f"plan_{plan}.zip") as file:

@@ -173,6 +173,9 @@ def article(site: Path, stem: str) -> Tag:
     for each in found.select("details"):
         if not each.find_parent(class_="claims"):
             each["open"] = ""
+    for kind, place in {**teaching.SCROLLS, "code": "pre"}.items():
+        for each in found.select(place):
+            each.attrs |= {"role": "group", "tabindex": "0", "aria-label": kind}
     for each in found.select(".exercise section, .solution section"):
         del each["id"]  # every exercise of every chapter has the same
     return found
