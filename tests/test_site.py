@@ -74,6 +74,7 @@ PLANS = [path.stem for path in sorted((ROOT / "book" / "plans").glob("*.yml"))]
 MATERIALS = [
     "teach/index",
     *(f"teach/{kind}_{stem}" for stem in DECKS for kind in ("slides", "notes")),
+    *(f"teach/notes_{plan}_1" for plan in PLANS),
     *(f"teach/handout_{Path(name).name}" for name in NOTEBOOKS if "/study" in name),
     *(f"teach/quiz_{path.stem}" for path in sorted((ROOT / "book" / "quizzes").glob("*.yml"))),
     *(f"teach/card_{path.stem}" for path in sorted((ROOT / "book" / "cards").glob("*.md"))),
@@ -246,6 +247,7 @@ KINDS = [
     "index",
     "slides_foundations",
     "notes_foundations",
+    "notes_half_day_1",
     "quiz_foundations",
     "handout_study3_clip_audit",
 ]

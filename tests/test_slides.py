@@ -119,9 +119,10 @@ def test_the_page_of_notes_follows_its_deck(shown, page):
     page.keyboard.press("ArrowRight")
     notes.wait_for_selector("#s3[aria-current]")
     assert notes.locator("[aria-current]").count() == 1
-    notes.locator(".clock", has_text=re.compile(r"^0:\d\d$")).wait_for()
+    notes.get_by_role("timer").filter(has_text=re.compile(r"^0:0[1-9]$")).wait_for()
     notes.get_by_role("link", name="Slide 4").click()
-    notes.wait_for_selector("body[data-ready] #s4.present")
+    page.wait_for_selector("#s4.present")
+    notes.wait_for_selector("#s4[aria-current]")
 
 
 @pytest.mark.parametrize("query", ["", "?print-pdf"])

@@ -6,7 +6,7 @@
 stands for the tables of ``book/plans/half_day.yml``: a table for each session, whose slots have to
 add up to its minutes. The build stops where they do not, and where a plan names a deck, a slide
 or a page that is not there. Slides are named as ``study2_masked bet`` or, from one to another,
-``study2_masked title..bet``.
+``study2_masked title..bet``. Every slot but ``a break`` says what to do when the class is late.
 """
 
 import re
@@ -23,6 +23,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 LEAST_MINUTES_A_SLIDE = 1.5
+BREAK = "a break"
 KEYS = {
     "plan": ({"title", "sessions"}, {"weeks", "materials"}),
     "session": ({"name", "minutes", "slots"}, {"week", "read", "write"}),
@@ -52,7 +53,7 @@ class Plan(SphinxDirective):
         name = self.arguments[0]
         for path in (plan_file(root, name), *deck_files(root)):
             self.env.note_dependency(str(path))
-        text = markdown(read(root, name), root)
+        text = markdown(read(root, name), root, name)
         if (root / "book" / "cards" / f"{name}.yml").is_file():
             text += f'\n\n<p><a href="../teach/print_{name}.html">Slips and cards to print</a></p>'
         return self.parse_text_to_nodes(text)
@@ -78,7 +79,8 @@ def read(root: Path, name: str) -> dict:
         Naming the plan, the session and what is wrong, of a slide also file and line: slots that
         do not add up to the session's minutes, weeks that are not what their sessions and readings
         come to, a reading whose minutes are not its chapter's, a page, a deck or a slide that is
-        not there, or less than a minute and a half a slide.
+        not there, less than a minute and a half a slide, a slide whose task takes longer than its
+        slot, or a slot that does not say what to do when the class is late.
     """
     if not plan_file(root, name).is_file():
         raise ExtensionError(f"plan {name!r}: there is no {plan_file(root, name)}")
@@ -88,7 +90,7 @@ def read(root: Path, name: str) -> dict:
         place = f"plan {name!r}, session {session.get('name')!r}"
         _has_keys(session, "session", place)
         for slot in session["slots"]:
-            line = _line(plan_file(root, name), slot.get("decks", ["\0"]))
+            line = _line(plan_file(root, name), slot.get("decks", [f"show: {slot.get('show')}"]))
             _check_slot(slot, root, f"{place}, slot {slot.get('show')!r}{line}")
             if "card" in slot:
                 line = _line(plan_file(root, name), [f"card: {slot['card']}"])
@@ -131,9 +133,17 @@ def _has_keys(part: dict, kind: str, place: str) -> None:
 
 def _check_slot(slot: dict, root: Path, place: str) -> None:
     _has_keys(slot, "slot", place)
-    shown = sum(len(slides_of(text, root, place)) for text in slot.get("decks", []))
-    if slot["minutes"] < shown * LEAST_MINUTES_A_SLIDE:
-        raise ExtensionError(f"{place}: {shown} slides in {slot['minutes']} minutes")
+    if "late" not in slot and slot["show"] != BREAK:
+        raise ExtensionError(f"{place}: it has no `late`, what to do when the class is late")
+    shown = [
+        each for text in slot.get("decks", []) for each in slides_of(text, root, place).values()
+    ]
+    tasks = [slides.task(each) for each in shown]
+    if slot["minutes"] < max(len(shown) * LEAST_MINUTES_A_SLIDE, sum(tasks)):
+        raise ExtensionError(
+            f"{place}: {len(shown)} slides, of which tasks take {sum(tasks)} minutes, "
+            f"in {slot['minutes']} minutes"
+        )
     for page in slot.get("pages", []):
         _page(page, root, place)
 
@@ -244,10 +254,12 @@ def parts(session: dict) -> tuple[int, int, int]:
 # Showing
 
 
-def markdown(plan: dict, root: Path) -> str:
-    """Return the tables of a plan in Markdown."""
-    summary = [_summary(plan)] if "weeks" in plan else []
-    return "\n\n".join([*summary, *(_session(each, root) for each in plan["sessions"])])
+def markdown(plan: dict, root: Path, name: str) -> str:
+    """Return the tables of a plan in Markdown, each with a link to its speaker's notes."""
+    parts = [_summary(plan)] if "weeks" in plan else []
+    for number, each in enumerate(plan["sessions"], start=1):
+        parts += [_session(each, root, f"{name}_{number}")]
+    return "\n\n".join(parts)
 
 
 def _summary(plan: dict) -> str:
@@ -262,20 +274,25 @@ def _summary(plan: dict) -> str:
     return _table("Minutes a week", rows, "plan-weeks")
 
 
-def _session(session: dict, root: Path) -> str:
+def _session(session: dict, root: Path, notes: str) -> str:
     ends = list(accumulate(slot["minutes"] for slot in session["slots"]))
     rows = [("Minutes", "Screen", "Students")]
     for slot, end in zip(session["slots"], ends, strict=True):
         begin = end - slot["minutes"]
         done = [label + slot[key] for key, label in LABELS.items() if key in slot]
-        rows.append((f"{begin}–{end} ({slot['minutes']})", _screen(slot, root), "\n\n".join(done)))
+        rows.append(
+            (f"{begin}–{end} ({slot['minutes']})", _screen(slot, root, notes), "\n\n".join(done))
+        )
     rows.append((f"{ends[-1]} together", "", ""))
     parts = [_before(each) for each in session.get("read", [])]
     before = [f"**Read before {session['name']}:** {'; '.join(parts)}."] if parts else []
-    after = []
+    after = [
+        f'<a href="../teach/notes_{notes}.html" target="notes">'
+        "Speaker's notes with these minutes</a>"
+    ]
     if "write" in session:
         writing = session["write"]
-        after = [f"**Hand in afterwards** ({writing['minutes']} minutes): {writing['what']}"]
+        after += [f"**Hand in afterwards** ({writing['minutes']} minutes): {writing['what']}"]
     name = f"{session['name']}: {session['minutes']} minutes"
     return "\n\n".join([*before, _table(name, rows, "plan", "14 43 43"), *after])
 
@@ -286,7 +303,7 @@ def _before(reading: dict) -> str:
     return f"{what} ({reading['minutes']} minutes)"
 
 
-def _screen(slot: dict, root: Path) -> str:
+def _screen(slot: dict, root: Path, notes: str) -> str:
     shown = [slot["show"]]
     for text in slot.get("decks", []):
         stem, titles = deck(text, "")[0], slides_of(text, root, "")
@@ -295,7 +312,7 @@ def _screen(slot: dict, root: Path) -> str:
         ends = " to ".join(
             f"“{titles[each]}”" for each in dict.fromkeys([*titles][:1] + [*titles][-1:])
         )
-        address = f"../teach/slides_{stem}.html#{next(iter(titles))}"
+        address = f"../teach/slides_{stem}.html?notes={notes}#{next(iter(titles))}"
         first = list(headings(path)).index(next(iter(titles))) + 1
         last = first + len(titles) - 1
         number = f"Slide {first}" if first == last else f"Slides {first}–{last}"

@@ -24,6 +24,7 @@ WORDS = 45
 KEYS = {"title", "chapter", "minutes"}
 LINE = re.compile(r"^---[ \t]*$", re.M)
 NOTES = re.compile(r"^Notes:[ \t]*$", re.M)
+TASK = re.compile(r"(\d+) minutes")
 NAME = re.compile(r"\s*\(([a-z0-9][a-z0-9-]*)\)=[ \t]*\n")
 
 HEAD = """<link rel="stylesheet" href="../_static/vendor/reveal/reveal.css">
@@ -227,9 +228,8 @@ def begins(deck: Deck) -> list[int]:
     """
     named, words = [], []
     for each in deck.slides:
-        task = re.search(r"(\d+) minutes", each.heading)
-        named.append(int(task[1]) if task else 0)
-        words.append(0 if task else len(each.notes.split()))
+        named.append(task(each.heading))
+        words.append(0 if named[-1] else len(each.notes.split()))
     rest = deck.minutes - sum(named)
     if rest <= 0:
         raise ExtensionError(f"{deck.file}: tasks take {sum(named)} of {deck.minutes} minutes")
@@ -237,18 +237,25 @@ def begins(deck: Deck) -> list[int]:
     return [round(sum(each[:number])) for number in range(len(each))]
 
 
+def task(heading: str) -> int:
+    """Return the minutes that a heading names for a task, as *Your turn: 5 minutes*, or 0."""
+    found = TASK.search(heading)
+    return int(found[1]) if found else 0
+
+
 def said(deck: Deck) -> str:
     """Return the body of the page of notes."""
-    parts = []
-    for number, (each, minute) in enumerate(zip(deck.slides, begins(deck), strict=True), start=1):
-        link = f'<a href="slides_{deck.chapter}.html#{each.name}">Slide {number}</a>'
+    parts, minutes = [], [*begins(deck), deck.minutes]
+    for number, each in enumerate(deck.slides, start=1):
+        begin, end = minutes[number - 1 : number + 1]
+        link = f'<a class="slide" href="slides_{deck.chapter}.html#{each.name}">Slide {number}</a>'
         parts.append(
-            f'<section id="{each.name}"><h2>{each.heading}</h2>'
-            f'<p class="when">{link}, from minute {minute}</p>{each.notes}</section>'
+            f'<section id="{each.name}" data-from="{begin}" data-to="{end}"><h2>{each.heading}</h2>'
+            f'<p class="when">{link}, from minute {begin}</p>{each.notes}</section>'
         )
     return (
         f"<main><h1>Speaker's notes: {html.escape(deck.title)}</h1>"
         f'<p><a href="../notebooks/{deck.chapter}.html">The chapter</a>. '
         f"{deck.minutes} minutes. Opened from the deck, this page follows it.</p>"
-        f'{"".join(parts)}<p class="clock" role="timer" aria-live="off"></p></main>'
+        f"{''.join(parts)}</main>"
     )

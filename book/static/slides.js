@@ -66,35 +66,140 @@ async function start() {
   deck.removeAttribute("role");
   fitAll();
   window.addEventListener("resize", () => { Reveal.configure(size()); fitAll(); });
-  let notes = null;
-  const tell = () => notes?.postMessage({ slide: Reveal.getCurrentSlide().id }, "*");
-  Reveal.on("slidechanged", tell);
-  document.querySelector('[target="notes"]').addEventListener("click", event => {
-    event.preventDefault();
-    notes = window.open(event.currentTarget.href, "notes");
-  });
-  window.addEventListener("message", event => { if (event.source === notes) tell(); });
+  talk();
   document.body.dataset.ready = "yes";
 }
 
-/* The page of notes: show what belongs to the deck's slide, and the time since it began. */
-function follow() {
-  let began = null;
-  window.opener?.postMessage("ready", "*");
+/* The deck: open the notes that its address asks for, and tell every page of notes that asks, and
+   the last of them at each move, which slide it shows. */
+function talk() {
+  const link = document.querySelector('[target="notes"]');
+  const asked = new URLSearchParams(location.search).get("notes");
+  if (/^\w+$/.test(asked ?? "")) link.href = `notes_${asked}.html`;
+  let notes = null;
+  const tell = () => notes?.postMessage(`${location.pathname}#${Reveal.getCurrentSlide().id}`, "*");
+  Reveal.on("slidechanged", tell);
   window.addEventListener("message", event => {
-    if (event.source !== window.opener) return;
-    const here = document.getElementById(event.data.slide);
-    document.querySelector("[aria-current]")?.removeAttribute("aria-current");
-    here?.setAttribute("aria-current", "step");
-    here?.scrollIntoView();
-    began ??= Date.now();
+    if (event.data !== "slide?") return;
+    notes = event.source;
+    tell();
   });
-  setInterval(() => {
-    if (began === null) return;
-    const seconds = Math.floor((Date.now() - began) / 1000);
-    const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-    document.querySelector(".clock").textContent = clock;
-  }, 1000);
+  link.addEventListener("click", event => {
+    event.preventDefault();
+    window.open(link.href, "notes");
+  });
+}
+
+const MINUTE = 60000;
+const PANEL = `<p><button type="button"></button> <b role="timer" aria-live="off"></b>
+  <label>Set to <input type="number" min="0" inputmode="numeric" aria-label="Set to minute"></label></p>
+  <p class="left"></p><div role="status"></div>`;
+
+const nameOf = part => part.querySelector("h2").textContent.replace(/\\[()]/g, "");
+const many = count => `${count} minute${count === 1 ? "" : "s"}`;
+
+/* What a page of notes knows, also after it was loaded again: the clock's time before its last
+   start, when that was, the place that is marked, and the slide that a deck last told. */
+const kept = { before: 0, since: null, begun: false, place: null, told: null };
+const key = `notes ${location.pathname}`;
+
+function keep(changes) {
+  sessionStorage.setItem(key, JSON.stringify(Object.assign(kept, changes)));
+}
+
+function passed() {
+  return kept.before + (kept.since === null ? 0 : Date.now() - kept.since);
+}
+
+function run(on) {
+  keep({ before: passed(), since: on ? Date.now() : null, begun: true });
+}
+
+/* The clock below the notes: its minute, the part of now, and how late the marked part is. */
+function clock(parts) {
+  const panel = document.createElement("section");
+  panel.className = "clock";
+  panel.setAttribute("aria-label", "Clock");
+  panel.innerHTML = PANEL;
+  document.querySelector("main").append(panel);
+  const [button, timer, input, left, status] = panel.querySelectorAll("button, b, input, .left, div");
+  button.addEventListener("click", () => { run(kept.since === null); show(); });
+  input.addEventListener("change", () => {
+    if (Number.isNaN(input.valueAsNumber)) return;
+    keep({ before: Math.max(0, input.valueAsNumber) * MINUTE, since: kept.since && Date.now() });
+    show();
+  });
+  let said = null;
+
+  function show() {
+    const seconds = Math.floor(passed() / 1000);
+    const part = parts.findIndex(each => seconds < 60 * each.dataset.to);
+    const here = document.querySelector("[aria-current]")?.closest("[data-to]");
+    const late = here ? Math.floor(seconds / 60 - here.dataset.to) : 0;
+    timer.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    left.textContent = [
+      part < 0 ? "" : `${many(Math.ceil(parts[part].dataset.to - seconds / 60))} left`,
+      late > 0 ? `you are ${many(late)} late` : "",
+    ].filter(Boolean).join("; ");
+    button.textContent = kept.since !== null ? "Pause" : kept.begun ? "Go on" : "Start";
+    const words = [part, late > 0 ? parts.indexOf(here) : ""].join();
+    if (words === said) return;
+    said = words;
+    const line = late > 0 ? here.querySelector(":scope > .late")?.cloneNode(true) : null;
+    status.replaceChildren(`Now: ${part < 0 ? "the minutes are over" : nameOf(parts[part])}`, line ?? "");
+  }
+  return show;
+}
+
+/* The page of notes: mark the place of the deck's slide, or the one whose button was pressed. */
+function follow() {
+  Object.assign(kept, JSON.parse(sessionStorage.getItem(key)));
+  const places = [...document.querySelectorAll("main section")];
+  const parts = places.filter(each => each.dataset.to);
+  const show = clock(parts);
+  let other = window.opener;
+
+  function mark(place) {
+    document.querySelector("[aria-current]")?.removeAttribute("aria-current");
+    place?.setAttribute("aria-current", "step");
+    show();
+  }
+
+  function go(place, moved) {
+    if (moved && !kept.begun) run(true);
+    keep({ place: places.indexOf(place) });
+    mark(place);
+    place.scrollIntoView();
+  }
+
+  for (const each of parts) {
+    const button = document.createElement("button");
+    button.textContent = "Here";
+    button.setAttribute("aria-label", `Here: ${nameOf(each)}`);
+    button.addEventListener("click", () => go(each, true));
+    each.querySelector("h2").after(button);
+  }
+  // What is shown opens in the deck's window, and the notes stay.
+  for (const each of document.querySelectorAll("a.slide, .screen a[href]"))
+    each.addEventListener("click", event => {
+      event.preventDefault();
+      if (other && !other.closed) other.location.href = each.href;
+      else other = window.open(each.href, "deck");
+    });
+  window.addEventListener("message", event => {
+    const shown = places.find(each => {
+      const link = each.querySelector(":scope > h3 > a.slide, :scope > .when > a.slide");
+      return link && new URL(link.href).pathname + link.hash === event.data;
+    });
+    if (!shown) return;
+    other = event.source;
+    if (event.data === kept.told) return;
+    go(shown, kept.told !== null);
+    keep({ told: event.data });
+  });
+  mark(places[kept.place]);
+  setInterval(() => { other?.postMessage("slide?", "*"); show(); }, 1000);
+  other?.postMessage("slide?", "*");
 }
 
 if (deck) start(); else follow();
