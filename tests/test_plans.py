@@ -49,21 +49,43 @@ def test_the_course_has_every_chapter_in_a_session():
     assert stems == {path.stem for path in NOTEBOOKS}
 
 
-ANSWERED = {
-    "tests": {"notebooks/text_encoders", "book/index"},
-    "purse": {"notebooks/study2_masked"},
-}
-"""What prints the answers of the bet on a card."""
+CARDS = {"purse": "study2_masked", "tests": "text_encoders"}
+"""The deck whose bet a card asks."""
+ANSWERED = {"book/index", "notebooks/what_holds_up", "notebooks/published_numbers"}
+"""What prints the answers of bets besides the chapter of the deck."""
+
+
+def steps(plan):
+    """What a class reads or sees, a reading or a slot a step: the pages, and decks with a bet."""
+    for session in plan["sessions"]:
+        for each in session.get("read", []) + session["slots"]:
+            decks = [plans.deck(text, "")[0] for text in each.get("decks", [])]
+            shown = [plans.slides_of(text, ROOT, "") for text in each.get("decks", [])]
+            bets = {stem for stem, named in zip(decks, shown, strict=True) if "bet" in named}
+            bets |= {CARDS[each["card"]]} if "card" in each else set()
+            yield {page.partition("#")[0] for page in each.get("pages", [])}, bets
+
+
+def told_before(plan):
+    """The decks whose bet comes after a page that prints its answer, with these pages."""
+    seen, made, found = set(), set(), {}
+    for pages, bets in steps(plan):
+        seen |= pages
+        for stem in bets - made:
+            if early := seen & (ANSWERED | {f"notebooks/{stem}"}):
+                found[stem] = early
+        made |= bets
+    return found
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nobody_is_sent_to_the_answers_of_a_bet_before_it(name):
-    plan = own(name)
-    for bet, answers in ANSWERED.items():
-        seen = []
-        for session in plan["sessions"]:
-            seen += [page for each in session.get("read", []) for page in each["pages"]]
-            for slot in session["slots"]:
-                seen += [each for each in [slot.get("card")] if each] + slot.get("pages", [])
-        before = seen[: min((n for n, each in enumerate(seen) if each == bet), default=0)]
-        assert not answers & set(before), bet
+    assert told_before(own(name)) == {}
+
+
+def test_a_chapter_that_is_read_for_the_session_of_its_bet_is_found():
+    plan = own("semester")
+    sessions = plan["sessions"]
+    bet = next(n for n, each in enumerate(sessions) if "study3_clip_audit title..bet" in str(each))
+    sessions[bet]["read"].append(sessions[bet + 1]["read"][0])
+    assert told_before(plan) == {"study3_clip_audit": {"notebooks/study3_clip_audit"}}

@@ -240,7 +240,7 @@ def test_a_row_has_a_source():
         ("book/slides/text_encoders.md", "the median is 18%", "the median is 81%"),
         ("book/quizzes/study4_captions.yml", "text: 12 to 54", "text: 12 to 45"),
         ("book/instructor/planted_study3_clip_audit.yml", "by 125", "by 152"),
-        ("book/plan_ninety_minutes.md", "at minute 47", "at minute 74"),
+        ("book/plan_ninety_minutes.md", "at minute 44", "at minute 47"),
         ("book/teaching.md", "encoder of 23 million", "encoder of 32 million"),
         ("README.md", "83 of 156", "83 of 165"),
         ("book/glossary.md", "uses one word", "uses 17 words"),

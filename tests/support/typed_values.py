@@ -346,10 +346,6 @@ def minute(name, shown):
     return sum(slot["minutes"] for slot in slots[: last + 1])
 
 
-def deck_minutes(name):
-    return int(re.search(r"minutes: (\d+)", typed.source(f"book/slides/{name}.md"))[1])
-
-
 def names_capstone(session):
     return any("notebooks/capstone" in slot.get("pages", []) for slot in session["slots"])
 
