@@ -12,6 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.installed-test
+TEACHES := $(VENV)/.installed-teach
 PIP := $(BIN)/python -m pip install --progress-bar on
 # A build that uv knows: cpu, auto, cu130, ... An environment keeps the one it was made with.
 TORCH ?= $(shell cat $(VENV)/torch 2>/dev/null)
@@ -30,7 +31,7 @@ help:
 	@echo "make book TORCH=cpu   the same, with PyTorch's build for machines without a CUDA card"
 	@echo "make test        style, layers, tests, notebooks, the site in a browser"
 	@echo "make rehearsal   the studies in the profile 'paper', on random models and invented data"
-	@echo "make teach       handouts as PDF and the instructor's edition, after make book"
+	@echo "make teach       PDFs, course packages and the instructor's edition, after make book"
 	@echo "make serve       build the book and show it on http://localhost:$(PORT)"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make copies      write the copies of the notebooks for Colab and others into colab/"
@@ -95,7 +96,12 @@ lint: $(TESTED)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-teach: $(INSTALLED)
+$(TEACHES): $(INSTALLED) requirements-teach.txt
+	@echo "== Installing what PDFs and packages for course systems need besides the book"
+	$(PIP) --require-hashes --no-build-isolation --requirement requirements-teach.txt
+	@touch $@
+
+teach: $(TEACHES)
 	$(BIN)/python tools/teach.py
 
 serve: book
@@ -173,8 +179,10 @@ social: $(INSTALLED)
 	$(BIN)/python tools/social_image.py
 
 # VERSION=0.2.0: after make book, from a commit in which changelog and citation have that version.
-release: $(INSTALLED)
+# The files in _build/release are those that the workflow attaches to the tag.
+release: $(TEACHES)
 	$(BIN)/python tools/release.py $(VERSION)
+	$(BIN)/python tools/teach.py
 
 repository: $(INSTALLED)
 	$(BIN)/python tools/repository.py $(URL)

@@ -69,7 +69,8 @@ def longest_first(items: list) -> None:
     """
     ranks: dict[str, int] = {}
     for item in items:
-        rank = 2 if isinstance(item, IPyNbCell) else 3
+        runs_notebook = isinstance(item, IPyNbCell) or "test_classroom_runs" in item.nodeid
+        rank = 2 if runs_notebook else 3
         rank = 1 if item.get_closest_marker("slow") else rank
         rank = 0 if item.get_closest_marker("minutes") else rank
         ranks[file_of(item)] = min(rank, ranks.get(file_of(item), rank))

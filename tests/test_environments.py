@@ -283,9 +283,13 @@ def test_the_book_and_the_tests_share_no_line_and_make_up_the_tested_set():
     book, added = locked("requirements.txt"), locked("requirements-test.txt")
     assert not book.keys() & added.keys()
     assert book | added == pinned()
+    taught = locked("requirements-teach.txt")
+    assert not book.keys() & taught.keys()
+    assert {*taught} >= {"text2qti", "playwright"}
+    assert all(added.get(name, version) == version for name, version in taught.items())
     installs = re.findall("^.*[(]PIP[)] .*$", makefile := read("Makefile"), re.MULTILINE)
-    assert len(installs) == 5
-    assert sum("--require-hashes" in each for each in installs) == 4
+    assert len(installs) == 6
+    assert sum("--require-hashes" in each for each in installs) == 5
     assert "$(PIP) --no-deps --no-build-isolation --editable ." in makefile
 
 

@@ -41,6 +41,7 @@ def site(tmp_path, monkeypatch):
     places = ("changed-numbers", "companion-bibtex", "site-version")
     body = "".join(f'<div class="x" id="{each}"></div>' for each in places)
     (html / "book" / "releases.html").write_text(body, encoding="utf-8")
+    (html / "book" / "teaching.html").write_text('<div id="release-files"></div>', encoding="utf-8")
     return html
 
 
@@ -121,7 +122,7 @@ def test_every_page_has_the_present_policy_what_only_leads_on_too(site, monkeypa
             BeautifulSoup(each.read_text("utf-8"), "html.parser") for each in site.rglob("*.html")
         ]
         kept = [each.select("meta[http-equiv=Content-Security-Policy]") for each in pages]
-        assert [[each["content"] for each in found] for found in kept] == [[text]] * 3
+        assert [[each["content"] for each in found] for found in kept] == [[text]] * 4
 
 
 @pytest.mark.parametrize("profile", ["planted", "paper"])
@@ -141,3 +142,23 @@ def test_an_alias_that_leads_nowhere_does_not_count(site):
     built(site, PRINTED, figure="fig-magnitudes")
     with pytest.raises(ExtensionError, match="fig-sizes"):
         releases.check_addresses(app(site), None)
+
+
+def test_the_page_for_teachers_leads_to_the_last_release_or_says_how_to_make_its_files(
+    site, tmp_path, monkeypatch
+):
+    def shown():
+        releases.write_release(app(site), None)
+        return (site / "book" / "teaching.html").read_text("utf-8")
+
+    assert "<code>make teach</code>" in shown()
+    let_go(site)
+    assert "href" not in shown(), "no account is set, and so no address"
+    cff = (releases.ROOT / "CITATION.cff").read_text("utf-8").replace("YOUR_ACCOUNT", "somebody")
+    (tmp_path / "CITATION.cff").write_text(cff, encoding="utf-8")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "plan_half_day.md").touch()
+    monkeypatch.setattr(releases, "ROOT", tmp_path)
+    at = "https://github.com/somebody/vision-language-bias/releases/download/v0.0.1"
+    for name in ("plan_half_day.zip", *releases.FILES):
+        assert f'href="{at}/{name}"' in shown()

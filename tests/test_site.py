@@ -4,6 +4,7 @@ The site is built by the fixture, with the command of the Makefile; where nothin
 takes a few seconds.
 """
 
+import hashlib
 import itertools
 import json
 import math
@@ -20,6 +21,7 @@ import nbformat
 import pandas
 import policy
 import pytest
+import releases
 import yaml
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
@@ -40,6 +42,7 @@ pytestmark = [pytest.mark.site, pytest.mark.minutes]
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import book_index  # noqa: E402
+import teach  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
 BUILD = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
@@ -289,26 +292,66 @@ def test_each_press_shows_one_whole_slide_also_from_a_folder(stem, size, browser
         page.close()
 
 
-def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_students_lack(site):
-    built, given_out = {*site.rglob("*")}, ROOT / "_build" / "instructor"
+@pytest.fixture(scope="session")
+def release(site) -> Path:
+    """The files of a release; the site stays as it is, as a build deletes what it did not make."""
+    built = {*site.rglob("*")}
     done = subprocess.run(
         (sys.executable, ROOT / "tools" / "teach.py"), capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    assert {*site.rglob("*")} == built, "the next build would delete it"
-    for path in given_out.glob("handout_*.pdf"):
-        printed = path.read_bytes()
-        assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2, path.name
-        # What software needs to read it aloud.
-        for mark in (b"/Marked true", b"/StructTreeRoot", b"/Lang (en)", b"/Title (Handout: "):
-            assert mark in printed, (path.name, mark)
-        assert {b"H1", b"H2", b"L", b"LI", b"Figure"} <= {*re.findall(rb"/S /(\w+)", printed)}
-    edition = (given_out / "index.html").read_text(encoding="utf-8")
-    found = BeautifulSoup(edition, "html.parser")
+    assert {*site.rglob("*")} == built
+    return teach.RELEASE
+
+
+def test_what_is_printed_has_its_pages_and_what_software_needs_to_read_it_aloud(release):
+    printed = sorted(teach.INSTRUCTOR.glob("*.pdf"))
+    assert len(printed) >= len(DECKS) + 4 or not teach.browser()
+    for path in printed:
+        data, page = path.read_bytes(), soup(f"teach/{path.stem}")
+        pages = len(re.findall(rb"/Type\s*/Page\b", data))
+        sheets = page.select(".slides section, .sheet")
+        assert pages == len(sheets) if sheets else pages <= 2, path.name
+        title = page.title.string.partition(":")[0].encode()
+        for mark in (b"/Marked true", b"/StructTreeRoot", b"/Lang (en)", b"/Title (" + title):
+            assert mark in data, (path.name, mark)
+        tags = {*re.findall(rb"/S /(\w+)", data)}
+        assert {b"H1", b"H2", b"L", b"LI"} <= tags or path.stem.startswith("print_"), path.name
+        assert b"file:" not in data, "a link to this machine"
+
+
+def test_a_release_has_what_the_page_for_teachers_offers_and_its_plans_are_small(release):
+    offered = {*releases.FILES, *(f"plan_{plan}.zip" for plan in PLANS)}
+    made = {path.name for path in release.iterdir()}
+    assert offered - {"course_packages.zip", "pdfs.zip"} <= made <= offered
+    for line in (release / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((release / name).read_bytes()).hexdigest() == digest
+        made.remove(name)
+    assert made == {"SHA256SUMS"}
+    for plan in PLANS:
+        assert (release / f"plan_{plan}.zip").stat().st_size < 10e6
+
+
+def test_the_instructor_s_edition_has_what_students_lack_and_opens_from_a_folder(
+    release, site, browser, tmp_path
+):
+    with zipfile.ZipFile(release / "instructors_edition.zip") as file:
+        file.extractall(tmp_path)
+    edition = tmp_path / "instructors_edition" / "index.html"
+    found = BeautifulSoup(edition.read_text(encoding="utf-8"), "html.parser")
     given = [each for name in NOTEBOOKS for each in article(name).select(".solution")]
     assert len(found.select(".solution")) == len(given) > 30
-    for picture in found.select("img[src]"):
-        assert (given_out / picture["src"]).is_file(), picture["src"]
+    tab = browser.new_page()
+    tab.goto(edition.as_uri())
+    settle(tab)
+    assert tab.locator("mjx-container").count() > 100
+    assert tab.locator("mjx-merror").count() == 0
+    assert tab.evaluate("[...document.images].filter(each => !each.naturalWidth).length") == 0
+    tab.close()
+    beside = BeautifulSoup((teach.INSTRUCTOR / "index.html").read_text("utf-8"), "html.parser")
+    for picture in beside.select("img[src]"):
+        assert (teach.INSTRUCTOR / picture["src"]).is_file(), picture["src"]
     for path in [*site.glob("teach/*.html"), *site.glob("teach/*.ipynb")]:
         text = path.read_text(encoding="utf-8")
         assert "Solution to" not in text, path.name
@@ -539,17 +582,20 @@ def test_the_way_out_has_no_word_of_people_and_leads_to_none(site):
     assert not set(re.findall(r"[a-z]+", said)) & set(PEOPLE.split())
     links = [each["href"] for each in page.find_all("a", href=True)]
     assert [each for each in links if not each.startswith("#")] == []
-    for plan in PLANS:
-        with zipfile.ZipFile(site / "teach" / f"plan_{plan}.zip") as file:
-            assert f"plan_{plan}/book/things.html" in file.namelist()
 
 
+@pytest.mark.parametrize("with_pdfs", [False, True])
 @pytest.mark.parametrize("plan", PLANS)
-def test_no_link_of_a_plan_s_zip_leads_nowhere(plan, site, tmp_path):
-    with zipfile.ZipFile(site / "teach" / f"plan_{plan}.zip") as file:
+def test_no_link_of_a_plan_s_zip_leads_nowhere(plan, with_pdfs, site, release, tmp_path):
+    folder = release if with_pdfs else site / "teach"
+    with zipfile.ZipFile(folder / f"plan_{plan}.zip") as file:
         file.extractall(tmp_path)
         names = {name.partition("/")[2] for name in file.namelist()}
     assert {f"book/plan_{plan}.html", "book/content_note.html", "_static/custom.css"} <= names
+    assert "book/things.html" in names
+    decks = {name[6:-5] for name in names if name.startswith("teach/slides_")}
+    if with_pdfs and teach.browser():
+        assert {f"pdf/{deck}.pdf" for deck in decks} <= names
     assert not [name for name in names if "instructor" in name]
     for page in tmp_path.rglob("*.html"):
         tags = BeautifulSoup(page.read_text("utf-8"), "html.parser").find_all(

@@ -1,8 +1,9 @@
-"""Resolve what pyproject.toml asks for: two files with hashes, and constraints.txt without.
+"""Resolve what pyproject.toml asks for: three files with hashes, and constraints.txt without.
 
-``requirements.txt`` is what the book needs, and ``requirements-test.txt`` what the tests need
-besides. What stands there is kept where the bounds allow it; ``--upgrade`` or
-``--upgrade-package NAME`` renews. All hold for Linux, macOS and Windows.
+``requirements.txt`` is what the book needs, ``requirements-test.txt`` what the tests need besides,
+and ``requirements-teach.txt`` what ``make teach`` needs besides the book. What stands there is kept
+where the bounds allow it; ``--upgrade`` or ``--upgrade-package NAME`` renews. All hold for Linux,
+macOS and Windows.
 """
 
 import re
@@ -45,6 +46,9 @@ def main(options: list[str]) -> None:
     of_book = {each.split()[0] for each in resolve("book", "".join(every), [])}
     if other := of_book - set(pins):
         raise SystemExit(f"the book and its tests need different versions: {sorted(other)}")
+    taught = resolve("teach", "".join(every), [])
+    lines = [each for each in taught if each.split()[0] not in of_book]
+    (ROOT / "requirements-teach.txt").write_text("".join(lines), encoding="utf-8")
     # With the tests' markers, which may be wider.
     for path, within in ((book, True), (added, False)):
         lines = [each for each, pin in zip(every, pins, strict=True) if (pin in of_book) == within]

@@ -33,7 +33,8 @@ def main(wanted: str, root: Path = ROOT) -> int:
     path.parent.mkdir(exist_ok=True)
     text = json.dumps(releases.manifest(site), ensure_ascii=False, separators=(",", ":"))
     path.write_text(text + "\n", encoding="utf-8")
-    print(f"{path}: commit it, then: git tag v{wanted}")
+    print(f"{path}: commit it, then: git tag v{wanted} && git push origin v{wanted}")
+    print("The workflow 'release' attaches to it what 'make teach' writes into _build/release.")
     return 0
 
 

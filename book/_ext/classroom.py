@@ -5,6 +5,7 @@ needed where one of them reads it, and a cell is kept if it binds or changes suc
 """
 
 import ast
+import builtins
 import json
 import re
 import symtable
@@ -32,6 +33,10 @@ HEADING = re.compile(r"^(#+) (.*)$", re.M)
 PYTHON = re.compile(r"^`{3,}(?:python|\{code-cell\})[^\n]*\n(.*?)^`{3,}", re.M | re.S)
 ROLE = re.compile(r"\{(eq|numref|term|cite:?\w*|py:\w+)\}`([^`]*)`")
 PAGE = re.compile(r"\[([^\]]*)\]\([^)\s]*\.(?:ipynb|md)[^)]*\)")
+NAMED = re.compile(r"`([A-Za-z_]\w*)[\w.]*[`(]")
+"""A name of code in the text of an exercise, or what it is an attribute of."""
+
+MAGIC = re.compile(r"^( *)%.*$", re.M)
 SHORT = re.compile(r'"\s*\n\s*(?:\w+ \+= )?f?"')
 """Where a string goes on in the next line."""
 
@@ -39,7 +44,12 @@ INTRODUCTION = """# Classroom notebook: {title}
 
 The exercises of the chapter, each below the data that it uses, without solutions. Run all cells
 first. A check says *Not yet* until its exercise is answered, and then *Right*. The prose is in the
-chapter."""
+chapter.
+
+The first cell of code installs what is missing. On a laptop with Python:
+`python -m pip install jupyterlab`, then `jupyter lab` in the folder of this notebook. If the first
+cell asks for `biaslib_colab.zip`, put that file, from whoever gave you the notebook,
+beside it."""
 
 
 def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) -> str:
@@ -59,7 +69,8 @@ def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) ->
     Raises
     ------
     ValueError
-        Naming chapter, exercise and what it needs, if the notebook that should have it does not.
+        Naming chapter, exercise and what it needs, if the notebook that should have it does not, or
+        if nothing binds a name that a cell reads.
     """
     found = read(folder, stem)
     cells, written = found["cells"], needs.written(stem, notes)
@@ -82,8 +93,10 @@ def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) ->
     for code in code_of(cells[first:]):
         wanted |= read_before(code, set())
     above = [markdown("## What the exercises need", "needed"), *sliced(cells[:first], wanted)]
+    above += lacking([*above, *below], imports(code_of(cells)))
     cells = [introduction(cells, terms), *above, *numbered(below)]
     found["cells"] = [with_setup(each, stem) for each in cells]
+    check_names(found["cells"], stem)
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -237,6 +250,46 @@ def numbered(cells: list[dict]) -> list[dict]:
 # Which cells are needed
 
 
+def imports(codes: list[str]) -> dict[str, str]:
+    """Return the statement that imports each name which code imports."""
+    found = {}
+    for node in (node for code in codes if (tree := parsed(code)) for node in ast.walk(tree)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for each in node.names:
+                node.names = [each]
+                found |= dict.fromkeys(bound(node), ast.unparse(node))
+    return found
+
+
+def lacking(cells: list[dict], known: dict[str, str]) -> list[dict]:
+    """Return a cell that imports what the text of an exercise names and no cell imports."""
+    named = {name for each in cells if is_told(each) for name in NAMED.findall(source(each))}
+    code = [source(each) for each in cells if each["cell_type"] == "code"]
+    lines = sorted({known[name] for name in (named & {*known}) - {*imports(code)}})
+    return [notebook_copies.code_cell("named", "\n".join(lines))] if lines else []
+
+
+def is_told(cell: dict) -> bool:
+    return cell["cell_type"] == "markdown" and source(cell).startswith("**Exercise")
+
+
+def check_names(cells: list[dict], stem: str) -> None:
+    """Refuse a notebook in which a cell reads a name that neither it nor one above it binds."""
+    known, place = {*dir(builtins), "get_ipython"}, "what the exercises need"
+    for cell in cells:
+        if is_told(cell):
+            place = source(cell).partition("\n")[0].strip("*")
+        elif cell["cell_type"] == "code":
+            code = MAGIC.sub(r"\1pass", source(cell))
+            known |= changed(ast.parse(code), set())
+            if unknown := sorted(read_before(code, set()) - known):
+                raise ValueError(
+                    f"{stem}, {place}: its classroom notebook reads {', '.join(unknown)}, which no "
+                    "cell of it binds. Import or compute it above the exercise, in a cell that is "
+                    "not folded"
+                )
+
+
 def code_of(cells: list[dict]) -> list[str]:
     """Return all code of cells: of code cells, and of the blocks and code spans in Markdown."""
     found = []
@@ -308,15 +361,7 @@ def parsed(code: str) -> ast.Module | None:
 def sliced(cells: list[dict], wanted: set[str]) -> list[dict]:
     """Return the code cells on which the wanted names depend, in their order."""
     code = [each for each in cells if each["cell_type"] == "code"]
-    trees = [tree for each in code if (tree := parsed(source(each)))]
-    imports = (ast.Import, ast.ImportFrom)
-    imported = {
-        name
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, imports)
-        for name in bound(node)
-    }
+    imported = {*imports([source(each) for each in code])}
     kept, wanted = [], set(wanted)
     for cell in reversed(code):
         if (shown := bare(cell)) is None:

@@ -1,6 +1,7 @@
 """Sphinx extension: a zip of what each plan for teaching needs, for a folder on a disk.
 
 After the build, ``teach/plan_half_day.zip`` has the pages that the plan names, and their materials.
+``tools/teach.py`` writes the same zips with PDFs.
 """
 
 import posixpath
@@ -18,13 +19,18 @@ README = """{title}
 {line}
 
 Open book/plan_{name}.html in a browser; nothing else has to be installed, and no network is needed.
-book/       the plan, what to say first, and what the students get
-teach/      slides, speaker's notes, handouts, quizzes; classroom notebooks, which have no solutions
+book/       the plan, what to say first, what the students get, and the method on things
+teach/      slides, speaker's notes, handouts, quizzes, cards, and slips to print; classroom
+            notebooks, which have no solutions
+{pdf}
 notebooks/  the chapters that the plan names, as pages
 _static/    and the other folders: what the pages load
 Copy the whole folder; links to pages that are not in it lead to the site, or are switched off.
-Text: CC BY 4.0; code: MIT (LICENSE). How to cite: CITATION.cff.
+{terms}
 """
+PDF = "pdf/        slides, handouts and slips as PDF, to print or to show without a browser"
+NO_PDF = "            There are no PDFs here: the zip of a release, or of `make teach`, has them."
+TERMS = "Text: CC BY 4.0; code: MIT (LICENSE). How to cite: CITATION.cff."
 
 LINK = re.compile(r'(<a\b[^>]*?\s)href="([^"]*)"')
 LOADED = re.compile(r'<(?:script|img|source|link)\b[^>]*?\s(?:src|href)="([^"]*)"')
@@ -49,7 +55,7 @@ def write_zips(app, exception) -> None:
     site, root = Path(app.outdir), Path(app.srcdir)
     for path in sorted((root / "book" / "plans").glob("*.yml")):
         if f"book/plan_{path.stem}" in app.env.all_docs:
-            write_zip(site, path.stem, plans.read(root, path.stem), address())
+            write_zip(site, path.stem, plans.read(root, path.stem), site / "teach")
 
 
 def address() -> str:
@@ -61,7 +67,7 @@ def address() -> str:
     return repository.site()
 
 
-def write_zip(site: Path, name: str, plan: dict, home: str) -> Path:
+def write_zip(site: Path, name: str, plan: dict, target: Path, pdfs: Path | None = None) -> Path:
     """Write the zip of one plan, the same bytes for the same site; return its path.
 
     Parameters
@@ -70,9 +76,10 @@ def write_zip(site: Path, name: str, plan: dict, home: str) -> Path:
         The folder of the built book.
     name, plan
         The plan and its name.
-    home
-        The address of the published book: where links to pages lead that are not in the zip. With
-        none, these are switched off.
+    target
+        The folder that gets the zip.
+    pdfs
+        Where materials lie as PDF, under the names of their pages.
     """
     pages = {f"{each}.html" for each in pages_of(name, plan)}
     stems = {Path(each).stem for each in pages if each.startswith("notebooks/")}
@@ -80,23 +87,46 @@ def write_zip(site: Path, name: str, plan: dict, home: str) -> Path:
     kinds = ("slides_{}.html", "notes_{}.html", "handout_{}.html", "quiz_{}.html")
     kinds += ("classroom_{}.ipynb",)
     teach = {f"teach/{kind.format(stem)}" for stem in stems for kind in kinds}
-    teach |= {f"teach/{each.name}" for each in (site / "teach").glob("card_*.html")}
-    chosen = pages | {each for each in teach if (site / each).is_file()}
-    held, files = {}, chosen | loaded(site, chosen)
+    teach = {each for each in [*teach, f"teach/print_{name}.html"] if (site / each).is_file()}
+    for kind in ("card_*.html", f"notes_{name}_*.html"):
+        teach |= {f"teach/{each.name}" for each in (site / "teach").glob(kind)}
+    found = held(site, dict.fromkeys(pages | teach), address())
+    printed = [pdfs / f"{Path(each).stem}.pdf" for each in teach] if pdfs else []
+    found |= {f"pdf/{each.name}": each.read_bytes() for each in printed if each.is_file()}
+    title, pdf = plan["title"], PDF if any(map(Path.is_file, printed)) else NO_PDF
+    text = README.format(title=title, line="=" * len(title), name=name, pdf=pdf, terms=TERMS)
+    return pack(target / f"plan_{name}.zip", found, text)
+
+
+def held(site: Path, pages: dict[str, str | None], home: str) -> dict[str, bytes]:
+    """Return pages and all that they load, by their places in the site.
+
+    Parameters
+    ----------
+    site
+        The folder of the built book.
+    pages
+        The text of each page; of one of the site's pages nothing.
+    home
+        The address of the published book: where links to pages lead that are not among these. With
+        none, such links are switched off.
+    """
+    found, files = {}, {*pages} | loaded(site, pages)
     for each in sorted(files):
-        data = (site / each).read_bytes()
         if each.endswith(".html"):
-            data = relinked(data.decode(), each, site, files, home).encode()
-        held[each] = data
-    for each in ("LICENSE", "CITATION.cff"):
-        held[each] = (ROOT / each).read_bytes()
-    held["README.txt"] = README.format(
-        title=plan["title"], line="=" * len(plan["title"]), name=name
-    ).encode()
-    target = site / "teach" / f"plan_{name}.zip"
+            text = pages.get(each) or (site / each).read_text(encoding="utf-8")
+            found[each] = relinked(text, each, site, files, home).encode()
+        else:
+            found[each] = (site / each).read_bytes()
+    return found
+
+
+def pack(target: Path, files: dict[str, bytes], readme: str) -> Path:
+    """Write files into a zip, with a text that says what they are, licence and citation."""
+    both = {each: (ROOT / each).read_bytes() for each in ("LICENSE", "CITATION.cff")}
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
-        for each, data in sorted(held.items()):
-            info = zipfile.ZipInfo(f"plan_{name}/{each}")
+        for each, data in sorted({**files, **both, "README.txt": readme.encode()}.items()):
+            info = zipfile.ZipInfo(f"{target.stem}/{each}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             file.writestr(info, data)
     return target
@@ -123,14 +153,14 @@ def _all(plan: dict, key: str) -> list[str]:
     return [each for slot in slots for each in slot.get(key, [])]
 
 
-def loaded(site: Path, pages: set[str]) -> set[str]:
+def loaded(site: Path, pages: dict[str, str | None]) -> set[str]:
     """Return the files that pages load or offer for download, and what those load in turn."""
     found, waiting = set(), sorted(pages)
     while waiting:
         here = waiting.pop()
         if not here.endswith((".html", ".css")):
             continue
-        text = (site / here).read_text(encoding="utf-8")
+        text = pages.get(here) or (site / here).read_text(encoding="utf-8")
         pattern = IN_STYLE if here.endswith(".css") else LOADED
         named = pattern.findall(ELSEWHERE.sub("", text))
         named += [each[1] for each in LINK.findall(text) if "_downloads/" in each[1]]

@@ -40,6 +40,14 @@ NUMBER = re.compile(r"\b\d")
 LONGEST = 60
 """Of words without a number, this many characters are kept."""
 
+FILES = {
+    "instructors_edition.zip": "the instructor's edition",
+    "course_packages.zip": "the quizzes as packages",
+    "pdfs.zip": "all PDFs",
+    "SHA256SUMS": "the SHA-256 of each file",
+}
+"""What a release has for lecturers besides the plans' zips: ``tools/teach.py`` makes them."""
+
 COLUMNS = ("address", "before", "after")
 MOST_SHOWN = 200
 CHANGED = "changed_numbers.csv"
@@ -60,7 +68,9 @@ def write_release(app, exception) -> None:
         entry = f'<pre style="white-space: pre-wrap">{html.escape(bibtex(ROOT))}</pre>'
         fill(site / PAGE, "companion-bibtex", entry)
         before = [each for each in releases() if Version(each["version"]) <= Version(version())]
-        fill(site / PAGE, "changed-numbers", told(site, before[-1] if before else None))
+        last = before[-1] if before else None
+        fill(site / PAGE, "changed-numbers", told(site, last))
+        fill(site / "book" / "teaching.html", "release-files", offered(ROOT, last))
         line = f"<p>{version_line(ROOT)}</p>"
         for page in site.rglob("*.html"):
             fill(page, "site-version", line)
@@ -114,6 +124,23 @@ def bibtex(root: Path) -> str:
         fields["date"] = str(released)
     rows = "".join(f"  {name:8}= {{{value}}},\n" for name, value in fields.items())
     return f"@software{{companion,\n{rows}}}"
+
+
+def offered(root: Path, last: dict | None) -> str:
+    """Return, as HTML, where the files of the last release are, or how to make them."""
+    home = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))["repository-code"]
+    if last is None or "YOUR_ACCOUNT" in home:
+        return (
+            "<p>No version has been released with them yet: in a clone, <code>make book</code> and "
+            "then <code>make teach</code> write them into <code>_build/release</code>.</p>"
+        )
+    zips = {
+        f"{path.stem}.zip": path.stem.replace("_", " ")
+        for path in sorted((root / "book").glob("plan_*.md"))
+    }
+    at = f"{home}/releases/download/v{last['version']}"
+    links = [f'<a href="{at}/{name}">{text}</a>' for name, text in {**zips, **FILES}.items()]
+    return f"<p>Version {last['version']}: {', '.join(links)}.</p>"
 
 
 def author(entry: dict) -> str:
