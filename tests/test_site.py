@@ -582,9 +582,6 @@ def test_the_way_out_has_no_word_of_people_and_leads_to_none(site):
     assert not set(re.findall(r"[a-z]+", said)) & set(PEOPLE.split())
     links = [each["href"] for each in page.find_all("a", href=True)]
     assert [each for each in links if not each.startswith("#")] == []
-    for plan in PLANS:
-        with zipfile.ZipFile(site / "teach" / f"plan_{plan}.zip") as file:
-            assert f"plan_{plan}/book/things.html" in file.namelist()
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -15,6 +15,7 @@ import slides
 import yaml
 from sphinx.errors import ExtensionError
 
+STATIC = Path(__file__).parents[1] / "static"
 GRID = re.compile(r"(\d+)x(\d+)")
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -29,21 +30,6 @@ PAGE = """<!DOCTYPE html>
 {body}</main></body>
 </html>
 """
-STYLE = """:root{color-scheme:light dark}
-body{margin:0;background:Canvas;color:CanvasText;font:1.15rem/1.5 system-ui,sans-serif}
-main{max-width:36rem;margin:0 auto;padding:1rem}
-h1,h2{line-height:1.2}ul{list-style:none;padding:0}"""
-ON_PAPER = """@page{size:A4;margin:12mm}
-body{color-scheme:light;margin:1rem;background:#fff;color:#000;font:12pt/1.3 system-ui,sans-serif}
-.sheet{display:grid;width:186mm;height:272mm;border-top:1px dashed #555;border-left:1px dashed #555}
-.sheet>div{border:1px dashed #555;border-width:0 1px 1px 0;padding:2mm 4mm;overflow:hidden}
-.sheet>.halves{display:grid;grid-template-columns:1fr 1fr;padding:0;font-size:15pt}
-.halves>div{padding:0 4mm;height:100%;display:flex;align-items:center}
-.halves>div+div{border-left:2px dashed #000}
-h2,p,ol{margin:0 0 .4em}.sheet h2{font-size:13pt}ol{padding-left:1.4em}
-ol>li{margin-top:.3em}ul{list-style:none;margin:0;padding:0}
-.few{display:grid;place-items:center;font-size:24pt}
-@media print{body{margin:0}h1,.say{display:none}.sheet{break-after:page}}"""
 
 
 def setup(app):
@@ -62,11 +48,15 @@ def write_all(folder: Path, target: Path) -> None:
     for old in [*target.glob("card_*.html"), *target.glob("print_*.html")]:
         old.unlink()
     for path in sorted(folder.glob("*.md")):
-        parts = parts_of(path)
-        page = PAGE.format(title=plans.titled(path), style=STYLE, body="".join(parts.values()))
+        body = "".join(parts_of(path).values())
+        page = PAGE.format(title=plans.titled(path), style=style("card"), body=body)
         (target / f"card_{path.stem}.html").write_text(page, encoding="utf-8")
     for path in sorted(folder.glob("*.yml")):
         (target / f"print_{path.stem}.html").write_text(printed(path), encoding="utf-8")
+
+
+def style(name: str) -> str:
+    return (STATIC / f"{name}.css").read_text(encoding="utf-8")
 
 
 def parts_of(path: Path) -> dict[str, str]:
@@ -97,7 +87,7 @@ def printed(path: Path) -> str:
         say = f'<p class="say">{sheet["say"]}</p>\n'
         body.append(f'{say}<div class="sheet" style="{grid}">\n{cells}\n</div>\n')
     title = f"To print: {path.stem.replace('_', ' ')}"
-    return PAGE.format(title=title, style=ON_PAPER, body="".join(body))
+    return PAGE.format(title=title, style=style("print"), body="".join(body))
 
 
 def piece(text: str) -> str:
