@@ -138,6 +138,36 @@ def judge_function(
     return Check(True, right)
 
 
+def judge_steps(
+    answer: Any, steps: Sequence[tuple[float, str, Mapping]], form: str, right: str
+) -> Check:
+    """Judge numbers that are worked out one after the other; the first wrong one has the hint.
+
+    Parameters
+    ----------
+    answer
+        The numbers, in their order.
+    steps
+        For each the expected number, a hint, and faults as for :func:`judge`.
+    form
+        What to give, as an instruction.
+    right
+        What to say if all are right.
+
+    Examples
+    --------
+    >>> judge_steps([0.5, 3], [(0.5, "", {}), (2, "add them", {})], "give two", "well done.")
+    Not yet: add them
+    """
+    given = values_of(answer)
+    given = list(given) if isinstance(given, list | tuple | np.ndarray | pandas.Series) else []
+    if len(given) != len(steps) or any(each is None or each is ... for each in given):
+        return Check(False, form)
+    pairs = zip(given, steps, strict=True)
+    checks = [judge(each, *step[:2], faults=step[2]) for each, step in pairs]
+    return next((each for each in checks if not each.passed), Check(True, right))
+
+
 def stopped(error: Exception) -> Check:
     """Tell a reader what the reader's function raises."""
     return Check(False, f"the function stops with a {type(error).__name__}: {error}")
