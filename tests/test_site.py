@@ -75,6 +75,7 @@ MATERIALS = [
     "teach/index",
     *(f"teach/{kind}_{stem}" for stem in DECKS for kind in ("slides", "notes")),
     *(f"teach/handout_{Path(name).name}" for name in NOTEBOOKS if "/study" in name),
+    "teach/handout_summaries",
     *(f"teach/quiz_{path.stem}" for path in sorted((ROOT / "book" / "quizzes").glob("*.yml"))),
 ]
 """Pages for lecturers, which are made from the others."""
@@ -292,7 +293,7 @@ def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_stude
     )
     assert done.returncode == 0, done.stderr
     assert {*site.rglob("*")} == built, "the next build would delete it"
-    for path in given_out.glob("handout_*.pdf"):
+    for path in given_out.glob("handout_study*.pdf"):
         printed = path.read_bytes()
         assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2, path.name
         # What software needs to read it aloud.
@@ -309,6 +310,19 @@ def test_handouts_print_on_one_sheet_and_the_instructor_s_edition_has_what_stude
         text = path.read_text(encoding="utf-8")
         assert "Solution to" not in text, path.name
         assert "{solution}" not in text, path.name
+
+
+@pytest.mark.parametrize("name", [each for each in NOTEBOOKS if "/study" in each])
+def test_a_handout_has_no_code_and_nothing_that_answers_it(name, site):
+    """What a chapter sums up is on a sheet apart."""
+    sheet = soup(f"teach/handout_{Path(name).name}").get_text()
+    assert "np." not in sheet
+    summed = article(name).select("#summary li")
+    assert len(summed) >= 5
+    apart = soup("teach/handout_summaries").get_text()
+    for each in summed:
+        assert each.get_text() not in sheet
+        assert each.get_text() in apart
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Materials made from the pages say what these say, and give no solution away."""
 
+import ast
+import builtins
 import io
 import json
 import math
@@ -10,10 +12,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
+import needs
 import numpy as np
 import pytest
 import yaml
-from classroom import classroom
+from classroom import changed as binds
+from classroom import classroom, parsed
 from nbclient import NotebookClient
 from teaching import inline, is_newest, quiz
 
@@ -192,6 +196,28 @@ def test_a_classroom_notebook_runs_with_its_exercises_unanswered(stem):
     assert len(checks) == 3
     for each in checks:
         assert json.dumps(each.outputs).count("Not yet") >= 1
+
+
+def test_a_task_by_hand_needs_its_answer(tmp_path):
+    path = tmp_path / "study2_masked.yml"
+    path.write_text("hand:\n  task: What is B?\n  needs: []\n")
+    with pytest.raises(ValueError, match=r"study2_masked.yml: hand has a task, .* and an answer"):
+        needs.notes("study2_masked", tmp_path)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_classroom_exercise_names_is_bound(path):
+    """Also what a solution or a folded cell of the chapter imports."""
+    cells = json.loads(classroom(path.parent, path.stem, "Terms."))["cells"]
+    code = [each for each in cells if each["cell_type"] == "code"]
+    trees = [tree for each in code if (tree := parsed("".join(each["source"])))]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    known = set(dir(builtins)) | {node.arg for node in nodes if isinstance(node, ast.arg)}
+    known |= {name for tree in trees for name in binds(tree, set())}
+    told = ["".join(each["source"]) for each in cells if each["cell_type"] == "markdown"]
+    asked = "\n".join(each for each in told if each.startswith("**Exercise"))
+    named = re.findall(r"`([A-Za-z_]\w*)(?:\.\w+)*`", asked)
+    assert [each for each in named if each not in known] == []
 
 
 def test_materials_are_made_again_when_a_page_or_a_source_is_newer_or_they_are_gone(tmp_path):
