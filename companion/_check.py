@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -52,6 +52,7 @@ def judge(
     hint: str,
     tolerance: float = FOUR_DECIMALS,
     right: str = "well done.",
+    faults: Mapping[str, Any] | None = None,
 ) -> Check:
     """Compare an answer with the expected one.
 
@@ -68,6 +69,8 @@ def judge(
         Largest difference of numbers that still counts as equal.
     right
         What to say of a right answer.
+    faults
+        What people give instead: by what to say to it, in the place of ``hint``.
 
     Returns
     -------
@@ -80,9 +83,12 @@ def judge(
     Not yet: count the partitions first
     >>> judge([0.1, 0.2], np.array([0.1, 0.2]), "", right="one score a word.")
     Right: one score a word.
+    >>> judge(0.3, 0.69, "a ratio", faults={"this is log10; ln is natural": 0.3})
+    Not yet: this is log10; ln is natural
     """
     passed = _same(answer, expected, tolerance)
-    return Check(passed, right if passed else hint)
+    made = (told for told, wrong in (faults or {}).items() if _same(answer, wrong, tolerance))
+    return Check(passed, right if passed else next(made, hint))
 
 
 def judge_function(
@@ -91,6 +97,7 @@ def judge_function(
     hint: str,
     tolerance: float = FOUR_DECIMALS,
     right: str = "well done.",
+    faults: Mapping[str, Callable] | None = None,
 ) -> Check:
     """Judge a function by what it gives for several arguments, at least one for each mistake.
 
@@ -102,6 +109,8 @@ def judge_function(
         Arguments, and what the function has to give for them.
     hint, tolerance, right
         As for :func:`judge`.
+    faults
+        Functions that people write instead, by what to say to it.
 
     Returns
     -------
@@ -119,12 +128,44 @@ def judge_function(
         return Check(False, f"write a function: {hint}")
     for arguments, expected in cases:
         try:
-            check = judge(answer(*arguments), expected, hint, tolerance, right)
+            given = answer(*arguments)
         except Exception as error:
             return stopped(error)
+        made = {told: wrong(*arguments) for told, wrong in (faults or {}).items()}
+        check = judge(given, expected, hint, tolerance, right, made)
         if not check.passed:
             return check
     return Check(True, right)
+
+
+def judge_steps(
+    answer: Any, steps: Sequence[tuple[float, str, Mapping]], form: str, right: str
+) -> Check:
+    """Judge numbers that are worked out one after the other; the first wrong one has the hint.
+
+    Parameters
+    ----------
+    answer
+        The numbers, in their order.
+    steps
+        For each the expected number, a hint, and faults as for :func:`judge`.
+    form
+        What to give, as an instruction.
+    right
+        What to say if all are right.
+
+    Examples
+    --------
+    >>> judge_steps([0.5, 3], [(0.5, "", {}), (2, "add them", {})], "give two", "well done.")
+    Not yet: add them
+    """
+    given = values_of(answer)
+    given = list(given) if isinstance(given, list | tuple | np.ndarray | pandas.Series) else []
+    if len(given) != len(steps) or any(each is None or each is ... for each in given):
+        return Check(False, form)
+    pairs = zip(given, steps, strict=True)
+    checks = [judge(each, *step[:2], faults=step[2]) for each, step in pairs]
+    return next((each for each in checks if not each.passed), Check(True, right))
 
 
 def stopped(error: Exception) -> Check:

@@ -7,7 +7,7 @@ import pandas
 
 from biaslib.display import dots, interval_text, marked, signed, subplots
 from biaslib.metrics import caption_selection
-from companion._check import Check, judge, judge_list
+from companion._check import Check, judge, judge_list, judge_steps
 from companion.planted_world import NARROW, name_rows
 from companion.study4_captions import score_cell, shift_cell
 
@@ -187,6 +187,25 @@ def check_blind(answer) -> Check:
     """
     hint = "which caption does it pick for the two images of one triplet?"
     return judge(answer, [100, 70, 50], hint)
+
+
+def check_outcome(answer) -> Check:
+    """Check the mean of six shifts, and that of those on which the stereotype was picked."""
+    shifts = np.array([0.9, 0.4, 0.2, -0.2, -0.5, -0.8])
+    steps = [
+        (
+            shifts.mean(),
+            "add all six, with their signs",
+            {"these are sizes: add them with their signs": abs(shifts).mean()},
+        ),
+        (
+            shifts[:3].mean(),
+            "take the first three alone",
+            {"of the three, not of all six: divide by 3": shifts[:3].sum() / 6},
+        ),
+    ]
+    right = "the pick chose the pictures, and with them the mean."
+    return judge_steps(answer, steps, "give two numbers: of all six, of the three", right)
 
 
 def check_four(answer) -> Check:

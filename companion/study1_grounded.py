@@ -30,7 +30,7 @@ from biaslib.metrics.grounded import GroundedResult
 from biaslib.models import study1_as_released as released
 from biaslib.studies import study1_grounded as study
 from biaslib.studies.scores import described_test, tidy
-from companion._check import SAMPLED, Check, items_of, judge_function, values_of
+from companion._check import SAMPLED, Check, items_of, judge_function, judge_steps, values_of
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
 from companion._shared import LEVEL, emoji_on_white, of_the_run, undecided
@@ -558,6 +558,40 @@ def _second_and_third(x, y, ax, ay, bx, by) -> list[float]:
     own_x, own_y = association([x], [ax], [bx])[0], association([y], [ay], [by])[0]
     other_x, other_y = association([x], [ay], [by])[0], association([y], [ax], [bx])[0]
     return [own_x - own_y, 0.5 * (abs(own_x - other_x) + abs(own_y - other_y))]
+
+
+def check_effect(answer) -> Check:
+    """Judge Experiment 2 by hand: the statistic, its effect size, and its p-value of six deals."""
+    x, y = np.array([0.20, 0.12]), np.array([0.0, -0.08])
+    gap, scores = x.mean() - y.mean(), np.concatenate([x, y])
+    spread = scores.std(ddof=1)
+    steps = [
+        (
+            x.sum() - y.sum(),
+            "each name's score is its cosine with A less that with B; add those of a set",
+            {"this is the difference of the means: the statistic has sums": gap},
+        ),
+        (
+            gap / spread,
+            "the difference of two means, over the spread of all four scores",
+            {
+                "this is ddof 0: divide the sum of squares by 3 and not by 4": gap / scores.std(),
+                "this is the difference of the sums: d has means": 2 * gap / spread,
+                "this is the difference of the means: divide it by the spread": gap,
+            },
+        ),
+        (
+            1 / 6,
+            "in how many ways can two of four be dealt, and how many give as much?",
+            {
+                "the observed deal is one of them, so that p is never 0": 0,
+                "this is two-sided: only deals that favour X with A count": 1 / 3,
+                "this counts orders: two hands of two can be dealt in six ways": 1 / 24,
+            },
+        ),
+    ]
+    form = "give three numbers: the statistic of Experiment 2, d, p"
+    return judge_steps(answer, steps, form, "two names a side never have a smaller p.")
 
 
 def check_clusters(answer) -> Check:

@@ -475,7 +475,19 @@ def check_order(answer) -> Check:
     cases = [(case, masked_lm.visual_association(*map(np.log, case)).score) for case in cases]
     hint = "the mean is over probabilities; its logarithm comes afterwards"
     told = "with the other order, one image that the model misreads would weigh far more."
-    return judge_function(answer, cases, hint, right=told)
+    faults = {
+        "this is log10; the scores take the natural logarithm": (
+            lambda p, without: np.log10(np.mean(p) / without)
+        ),
+        "this is log2; the scores take the natural logarithm": (
+            lambda p, without: np.log2(np.mean(p) / without)
+        ),
+        "this is the ratio; take its logarithm": lambda p, without: np.mean(p) / without,
+        "this is the mean of the logarithms: take the mean of the probabilities first": (
+            lambda p, without: np.mean(np.log(p / without))
+        ),
+    }
+    return judge_function(answer, cases, hint, right=told, faults=faults)
 
 
 def check_shift(answer) -> Check:
@@ -485,7 +497,18 @@ def check_shift(answer) -> Check:
     cases = [((vl, text), (vl["f"] - vl["m"]) - (text["f"] - text["m"])) for vl, text in given]
     hint = "compute each agent's score, model against model, and then subtract men from women"
     told = "it is the difference of the models' bias scores, either way you add up."
-    return judge_function(answer, cases, hint, right=told)
+    faults = {
+        "this is B with its sign turned: subtract men from women": (
+            lambda vl, text: (vl["m"] - vl["f"]) - (text["m"] - text["f"])
+        ),
+        "these are log probabilities already; take no logarithm of their ratio": (
+            lambda vl, text: np.log(vl["f"] / text["f"]) - np.log(vl["m"] / text["m"])
+        ),
+        "this is B of the vision-language model; take away that of the text-only one": (
+            lambda vl, text: vl["f"] - vl["m"]
+        ),
+    }
+    return judge_function(answer, cases, hint, right=told, faults=faults)
 
 
 READINGS = (False, True, False, False, False, True)
@@ -498,11 +521,20 @@ def check_readings(answer) -> Check:
     Examples
     --------
     >>> check_readings([True] * 6)
-    Not yet: 2 of 6 are right
+    Not yet: 2 of 6 are right; sentence 1: which score is each row, and how likely are its words?
     """
     form = "give True or False six times, in the order of the sentences"
     learned = "a score says what changed and by how much, not why, and not that nothing did."
-    return judge_list(answer, READINGS, form, right=learned)
+    why = (
+        "which score is each row, and how likely are its words?",
+        "divide the two probabilities",
+        "which effects does the interval hold?",
+        "in this picture the suit is seen; what was asked where it is not?",
+        "could a model that knows captions alone have this score?",
+        "take e to the power of each end of the interval",
+    )
+    hints = [f"sentence {at}: {each}" for at, each in enumerate(why, 1)]
+    return judge_list(answer, READINGS, form, hints, learned)
 
 
 # Small parts

@@ -450,7 +450,23 @@ def check_c_asc(answer) -> Check:
     ]
     hint = "return one number: the difference of two means, in standard deviations of all cosines"
     right = "one mean for the group, one for everybody else, and the spread of all."
-    return judge_function(answer, cases, hint, right=right)
+
+    def gap(cosines, group):
+        return cosines[group].mean() - cosines[~group].mean()
+
+    faults = {
+        "this is ddof 0: NumPy divides by n; give std the argument ddof=1": (
+            lambda cosines, group: gap(cosines, group) / cosines.std()
+        ),
+        "this is the spread within the group; C-ASC takes that of all portraits": (
+            lambda cosines, group: gap(cosines, group) / cosines[group].std(ddof=1)
+        ),
+        "this is the difference of the means; divide it by the spread": gap,
+        "this is the group's sum divided by all portraits; divide each sum by its own group": (
+            lambda cosines, group: np.mean(np.where(group, cosines, -cosines)) / spread
+        ),
+    }
+    return judge_function(answer, cases, hint, right=right, faults=faults)
 
 
 def check_composition(answer) -> Check:
@@ -463,7 +479,12 @@ def check_composition(answer) -> Check:
     """
     hint = "compare two shares of the group: one among the k nearest, one in the whole data set"
     cases = [((COSINES.copy(), GROUP.copy(), k), (2 / k) / 0.3) for k in (4, 5)]
-    return judge_function(answer, cases, hint, right="1 means: as in the data.")
+    faults = {
+        "these are the lowest cosines: argsort puts them first": (
+            lambda cosines, group, k: group[np.argsort(cosines)[:k]].mean() / group.mean()
+        ),
+    }
+    return judge_function(answer, cases, hint, right="1 means: as in the data.", faults=faults)
 
 
 JUDGEMENTS = ("report", "do not report", "cannot be said")

@@ -513,7 +513,15 @@ def check_ivlas(function) -> Check:
     hint = "look up the harmonic mean of two numbers; one of the two is 100 − vlbs; take 0/0 as 0"
     pairs = [(85.2140, 32.2957), (60.7004, 28.7938), (100.0, 0.0), (0.0, 100.0)]
     cases = [(pair, float(caption_selection.ivlas(*pair))) for pair in pairs]
-    return judge_function(function, cases, hint, right=AGREES)
+    faults = {
+        "this is the mean of vlrs and vlbs: a high vlbs must lower it, so take 100 − vlbs": (
+            lambda vlrs, vlbs: 2 * vlrs * vlbs / (vlrs + vlbs)
+        ),
+        "this is the arithmetic mean; the harmonic one lies nearer to the smaller part": (
+            lambda vlrs, vlbs: (vlrs + 100 - vlbs) / 2
+        ),
+    }
+    return judge_function(function, cases, hint, right=AGREES, faults=faults)
 
 
 def check_vlbs(function) -> Check:
@@ -524,7 +532,21 @@ def check_vlbs(function) -> Check:
     given = zip((logits, logits[::-1]), anti, strict=True)
     pairs = [(np.array(scores, float), np.array(labels)) for scores, labels in given]
     cases = [(pair, float(caption_selection.vlbs(*pair).value)) for pair in pairs]
-    return judge_function(function, cases, hint, right=AGREES)
+    faults = {
+        "this is a share, from 0 to 1; vlbs is in per cent": (
+            lambda scores, anti: np.mean(scores[anti].argmax(axis=1) == 0)
+        ),
+        "you divide by all images; vlbs is a share of the anti-stereotypical ones": (
+            lambda scores, anti: 100 * np.mean(anti & (scores.argmax(axis=1) == 0))
+        ),
+        "you count stereotypes on all images; on some of them the stereotype is right": (
+            lambda scores, anti: 100 * np.mean(scores.argmax(axis=1) == 0)
+        ),
+        "the stereotype must beat the meaningless caption, too": (
+            lambda scores, anti: 100 * np.mean(scores[anti, 0] > scores[anti, 1])
+        ),
+    }
+    return judge_function(function, cases, hint, right=AGREES, faults=faults)
 
 
 def check_lmss(function) -> Check:
@@ -534,7 +556,22 @@ def check_lmss(function) -> Check:
     for pair in [((2.0, 1.0), (1.0, 1.0)), ((0.3, 0.9), (0.1, -0.4))]:
         shares = [caption_selection.two_way([logits]) for logits in pair]
         cases.append((pair, float(caption_selection.lmss(*shares).values[0])))
-    return judge_function(function, cases, hint, right=AGREES)
+
+    def ratio(named, neutral):
+        first, second = (np.exp(pair) / np.exp(pair).sum() for pair in (named, neutral))
+        return first[0] / second[0]
+
+    faults = {
+        "this is log10; lmss is the natural logarithm": lambda *pair: np.log10(ratio(*pair)),
+        "this is the ratio; take its logarithm": ratio,
+        "this is the shift with its sign turned: divide named by neutral": (
+            lambda *pair: -np.log(ratio(*pair))
+        ),
+        "this subtracts logits; make probabilities of the two captions first": (
+            lambda named, neutral: named[0] - neutral[0]
+        ),
+    }
+    return judge_function(function, cases, hint, right=AGREES, faults=faults)
 
 
 AGREES = "it agrees with the package on every case."

@@ -15,7 +15,7 @@ from biaslib.display import Table, counted, one_line, say, subplots
 from biaslib.metrics.caption_selection import ivlas
 from biaslib.runtime import TASTE
 from biaslib.studies.scores import Recorded
-from companion._check import Check, judge_list
+from companion._check import Check, items_of, judge_list
 from companion._shared import minus_signs
 
 NAMES = {
@@ -383,6 +383,54 @@ def check_verdicts(answer) -> Check:
     hints = [f"look at row {number} again" for number in range(1, 11)]
     learned = "an interval that is too wide decides nothing, nor does a missing one."
     return judge_list(answer, expected, form, hints, learned)
+
+
+KINDS = ("tables", "run", "planted", "tables", "planted")
+"""What each of five sentences rests on.
+
+:meta hide-value:
+"""
+
+
+def check_kinds(answer) -> Check:
+    """Check which kind of evidence each of five sentences rests on.
+
+    Examples
+    --------
+    >>> check_kinds(["tables", "tables", "planted", "tables", "planted"])
+    Not yet: 4 of 5 are right; (b) with which pictures was it computed, and by whom?
+    """
+    hints = (
+        "(a) is anything needed but what the paper prints?",
+        "(b) with which pictures was it computed, and by whom?",
+        "(c) where does one know that no bias was put in?",
+        "(d) is anything needed but what the paper prints?",
+        "(e) beside what can one see that a size is wrong?",
+    )
+    form = "give five of tables, run, planted, in the order of the sentences"
+    right = "what follows, what can be repeated and what is found are three questions."
+    return judge_list(answer, KINDS, form, hints, right)
+
+
+def check_can_fail(chosen) -> Check:
+    """Check which of five checks a wrong run, or a wrong claim, would fail.
+
+    Examples
+    --------
+    >>> check_can_fail("abd")
+    Not yet: (a) ten pictures give a wide interval: which number lies outside?
+    """
+    chosen = {str(each).strip().lower() for each in items_of(chosen)}
+    hints = {
+        "a": "(a) ten pictures give a wide interval: which number lies outside?",
+        "c": "(c) when is a list of the ten highest not full?",
+        "e": "(e) of many hundred values, can all stay as they were in every decimal?",
+    }
+    if wrong := sorted(chosen & set(hints)):
+        return Check(False, "; ".join(hints[each] for each in wrong))
+    right = "each says beforehand which value would not do."
+    missing = "for each check, think of a run or a claim that is wrong: does it pass?"
+    return Check(chosen == {"b", "d"}, right if chosen == {"b", "d"} else missing)
 
 
 # Which printed numbers a run can decide: runs equal to the papers, and what is said of them

@@ -7,7 +7,7 @@ import pandas
 
 from biaslib.display import subplots
 from biaslib.published import table
-from companion._check import Check, items_of, judge, stopped, values_of
+from companion._check import Check, items_of, judge, judge_list, stopped, values_of
 from companion._shared import titled
 
 DATA = Path(__file__).parent / "data"
@@ -160,6 +160,31 @@ def check_harms(answers) -> Check:
         "group is shown as less, as other, or not at all.",
         right="and the second often prepares the first.",
     )
+
+
+LAWS = ("local law 144", "ai act", "data protection", "none")
+"""The law of the chapter that asks for something in each of four cases.
+
+:meta hide-value:
+"""
+
+
+def check_laws(answer) -> Check:
+    """Check an exercise: which law asks for something in each of four cases.
+
+    Examples
+    --------
+    >>> check_laws(["ai act", "ai act", "data protection", "none"])
+    Not yet: 3 of 4 are right; (a) where is the employer, and what has to be published?
+    """
+    hints = (
+        "(a) where is the employer, and what has to be published?",
+        "(b) where is it sold, and is its use of high risk?",
+        "(c) no decision is made here, but something is kept of a person; what kind of data is it?",
+        "(d) whose law asks for this number?",
+    )
+    form = f"give four of {', '.join(LAWS)}, in the order of the cases"
+    return judge_list(answer, LAWS, form, hints, "none of the laws asks for a number of this book.")
 
 
 def check_borne(chosen) -> Check:

@@ -17,7 +17,9 @@ from companion import (
     foundations,
     own_model,
     study1_grounded,
+    study2_masked,
     study3_clip_audit,
+    study4_captions,
     text_encoders,
     what_is_measured,
 )
@@ -162,6 +164,41 @@ WRONG = {
 @pytest.mark.parametrize(("check", "answer"), WRONG.values(), ids=WRONG)
 def test_a_wrong_answer_is_not_yet_right(check, answer):
     assert not check(answer).passed
+
+
+def wins(scores, anti, of):
+    return np.mean(anti & (scores.argmax(axis=1) == 0)) * of / anti.mean() ** (of == 1)
+
+
+NAMED = {
+    "a share of the right images": (
+        study4_captions.check_vlbs,
+        lambda given, anti: wins(given, anti, 1),
+        "0 to 1",
+    ),
+    "per cent of all images": (
+        study4_captions.check_vlbs,
+        lambda given, anti: wins(given, anti, 100),
+        "by all",
+    ),
+    "ddof 0": (
+        study3_clip_audit.check_c_asc,
+        lambda cosines, group: (cosines[group].mean() - cosines[~group].mean()) / cosines.std(),
+        "ddof 0",
+    ),
+    "log10": (study2_masked.check_order, lambda p, q: np.log10(np.mean(p) / q), "log10"),
+    "ddof 0 by hand": (foundations.check_by_hand, [0.96, 0.8, 0.16, 0.3 / 0.0325**0.5], "ddof 0"),
+    "sums in d": (study1_grounded.check_effect, [0.4, 3.2163, 1 / 6], "sums"),
+    "p of nothing": (study1_grounded.check_effect, [0.4, 1.6082, 0], "never 0"),
+    "a share of six": (planted_study4.check_outcome, [0, 0.25], "by 3"),
+}
+
+
+@pytest.mark.parametrize(("check", "answer", "words"), NAMED.values(), ids=NAMED)
+def test_a_hint_names_the_fault(check, answer, words):
+    found = check(answer)
+    assert not found.passed
+    assert words in found.message
 
 
 def by_word(scores, words, how="mean"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import nbformat
+import needs
 import numpy as np
 import pytest
 import yaml
@@ -216,6 +217,13 @@ def test_a_name_that_no_cell_binds_stops_the_build_with_chapter_exercise_and_nam
     (tmp_path / "a.ipynb").write_text(notebook_of(*cells, "# B", "run = 2\nrun"))
     with pytest.raises(ValueError, match=r"a, Exercise: Twice: .* reads missing, which no cell"):
         classroom(tmp_path, "a", "Terms.", tmp_path)
+
+
+def test_a_task_by_hand_needs_its_answer(tmp_path):
+    path = tmp_path / "study2_masked.yml"
+    path.write_text("hand:\n  task: What is B?\n  needs: []\n")
+    with pytest.raises(ValueError, match=r"study2_masked.yml: hand has a task, .* and an answer"):
+        needs.notes("study2_masked", tmp_path)
 
 
 def test_materials_are_made_again_when_a_page_or_a_source_is_newer_or_they_are_gone(tmp_path):

@@ -25,6 +25,7 @@ import needs  # noqa: E402 - an extension of the book, which lies on no path
 import plan_zips  # noqa: E402
 import plans  # noqa: E402
 import quiz_packages  # noqa: E402
+import slides  # noqa: E402
 import teaching  # noqa: E402
 
 SITE = ROOT / "_build" / "html"
@@ -195,6 +196,9 @@ def chapter(articles: dict[str, Tag], stem: str, folder: Path = needs.NOTES) -> 
     needs.check_labels(page, stem, known.get("wrong", {}))
     needed = needs.of_exercises(page, stem, known.get("needs", {}))
     parts += exercises(articles, stem, needed, known.get("wrong", {}))
+    if "hand" in known:
+        parts.append("<h3>By hand, on the handout</h3>")
+        parts += [slides.markdown(known["hand"][part]) for part in ("task", "answer")]
     parts += asked(known.get("asked", []))
     if "hard" in known:
         hard = teaching.inline(known["hard"])

@@ -144,6 +144,8 @@ def plain(text: str) -> str:
 
     >>> plain("See {eq}`eq-score`, {term}`C-ASC` and [the world](planted_world.ipynb).")
     'See (score), C-ASC and the world.'
+    >>> plain("An interval {cite}`efron1994,hall2023visogender`.")
+    'An interval [Efron 1994,Hall 2023].'
     >>> plain("```{math}\\n:label: eq-score\\ns = 1\\n```")
     '$$\\ns = 1\\n\\\\tag{score}\\n$$'
     """
@@ -156,6 +158,9 @@ def plain(text: str) -> str:
         kind, what = found.groups()
         if kind == "eq":
             return f"({what.removeprefix('eq-')})"
+        if kind.startswith("cite"):
+            named = re.sub(r"([a-z]+)(\d{4})\w*", lambda key: f"{key[1].title()} {key[2]}", what)
+            return f"[{named}]"
         return f"`{what}`" if kind == "numref" else what
 
     text = FORMULA.sub(formula, NOTE.sub("", text))

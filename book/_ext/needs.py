@@ -32,7 +32,7 @@ def notes(stem: str, folder: Path = NOTES) -> dict:
     *time*: where minutes go; *wrong*: by exercise, answers that students give and what to say;
     *asked*: questions that students ask and answers; *hard*: where discussion gets hard, and how
     to hold it; *needs*: by exercise, what it refers to in words; *hand*: what a handout gives to do
-    by hand, a task and what it needs.
+    by hand: ``task``, in Markdown, ``needs``, and ``answer``, for the instructor's edition alone.
 
     Raises
     ------
@@ -43,6 +43,8 @@ def notes(stem: str, folder: Path = NOTES) -> dict:
     found = (yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None) or {}
     if unknown := set(found) - KEYS:
         raise ValueError(f"{path}: {', '.join(sorted(unknown))} is none of {sorted(KEYS)}")
+    if "hand" in found and set(found["hand"]) != {"task", "needs", "answer"}:
+        raise ValueError(f"{path}: hand has a task, what it needs, and an answer")
     return found
 
 

@@ -130,6 +130,7 @@ def write_handouts(site: Path, stems: list[str]) -> None:
         if stem.startswith("study"):
             sheet = handout(articles, stem, needs.notes(stem).get("hand"))
             write(site / FOLDER / f"handout_{stem}.html", sheet)
+    write(site / FOLDER / "handout_summaries.html", summaries(articles))
 
 
 def contents(env) -> list[str]:
@@ -201,9 +202,10 @@ def opening(chapter: Tag) -> str:
 
 
 def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> str:
-    """Return a study on paper: question, measure, a figure, what to do by hand, exercises, summary.
+    """Return a study on paper: question, measure, what to do by hand, exercises, their figures.
 
-    Exercises that ask for a function are left out; the others come with what they refer to.
+    Exercises that ask for a function are left out; the others come with what they refer to. What
+    a chapter sums up answers some of them, and stands on a sheet apart (:func:`summaries`).
 
     Parameters
     ----------
@@ -212,7 +214,7 @@ def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> st
     stem
         The study's chapter.
     hand
-        What is to be done by hand: ``task``, and ``needs`` as in :mod:`needs`.
+        What is to be done by hand, as in :mod:`needs`.
 
     Raises
     ------
@@ -220,21 +222,32 @@ def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> st
         Naming the chapter, the exercise and what it refers to, if a page lacks that.
     """
     article = articles[stem]
-    formulas = article.select("div.math")[:2]
-    seen = [*formulas, *article.select("figure")[:1]]
+    seen = article.select("div.math")[:2]
     parts = [f"<h1>{article.find('h1').decode_contents()}</h1>", opening(article.find("section"))]
-    parts += ["<h2>The measure</h2>"] if formulas else []
-    parts += [needs.shown(each) for each in seen]
+    parts += ["<h2>The measure</h2>", *(needs.shown(each) for each in seen)]
     if hand:
         places = [needs.place(each, stem) for each in hand["needs"]]
-        parts += ["<h2>By hand</h2>", f"<p>{inline(hand['task'])}</p>"]
+        parts += ["<h2>By hand</h2>", slides.markdown(hand["task"])]
         parts += unseen(articles, places, f"{stem}, hand", seen)
-    parts += paper_exercises(articles, stem, seen)
-    parts += listed(article, "summary", "What to remember")
-    parts += listed(article, "exercises", "To discuss", "ol") or discussed(article)
-    parts.append(f'<p class="licence">{html.escape(licence(stem))}</p>')
-    title = f"Handout: {html.escape(article.find('h1').get_text())}"
-    body = f"<main><article>{''.join(parts)}</article></main>"
+    parts += ["<h2>Exercises</h2>", *paper_exercises(articles, stem, seen), *discussed(article)]
+    parts += [needs.shown(each) for each in seen if each.name == "figure"]
+    return printed(article.find("h1").get_text(), parts, stem)
+
+
+def summaries(articles: dict[str, Tag]) -> str:
+    """Return what to remember of every study, a sheet for the end of a class."""
+    parts = ["<h1>What to remember</h1>"]
+    for article in (articles[stem] for stem in articles if stem.startswith("study")):
+        listed = article.find("section", id="summary").find("ul")
+        parts += [f"<h2>{article.find('h1').decode_contents()}</h2>", str(listed)]
+    return printed("What to remember of the four studies", parts)
+
+
+def printed(title: str, parts: list[str], stem: str = "") -> str:
+    """Return a page that is printed, which ends with what may be done with it."""
+    terms = f'<p class="licence">{html.escape(licence(stem))}</p>'
+    body = f"<main><article>{''.join(parts)}{terms}</article></main>"
+    title = f"Handout: {html.escape(title)}"
     return PAGE.format(title=title, kind="handout", script="", body=body)
 
 
@@ -250,7 +263,7 @@ def paper_exercises(articles: dict[str, Tag], stem: str, seen: list[Tag]) -> lis
         parts += unseen(articles, places, f"{stem}, {label}", seen)
         tables = [each.find(class_="table-scroll") for each in beside if given(each)]
         parts += [needs.shown(each) for each in tables if each]
-    return ["<h2>Exercises</h2>", *parts] if parts else []
+    return parts
 
 
 def is_check(element: Tag) -> bool:
@@ -266,26 +279,14 @@ def given(element: Tag) -> bool:
 def unseen(articles: dict, places: list[tuple], where: str, seen: list[Tag]) -> list[str]:
     """Return what stands at places of chapters as HTML, each once; ``seen`` grows by it.
 
-    Figures that the book folds, which are lists of words about people, stay off the paper.
+    Figures come last on the paper, and are only added to ``seen``. Those that the book folds, which
+    are lists of words about people, stay off it.
     """
     found = [needs.element(articles, place, where) for place in places]
     new = [each for each in found if not any(each is other for other in seen)]
     new = [each for each in new if each.name != "figure" or not each.find_parent("details")]
     seen += new
-    return [needs.shown(each) for each in new]
-
-
-def aside(element: Tag) -> bool:
-    """Tell whether an element stands in an exercise, a solution or another note."""
-    return element.find_parent(class_=["admonition", "solution", "exercise"]) is not None
-
-
-def listed(article: Tag, section: str, heading: str, kind: str = "ul") -> list[str]:
-    """Return the list that stands in a section of the chapter, under a heading of its own."""
-    found = article.find("section", id=section)
-    every = found.find_all(kind) if found else []
-    lists = [each for each in every if not each.find_parent(["li", "details"]) and not aside(each)]
-    return [f"<h2>{heading}</h2>", str(lists[-1])] if lists else []
+    return [needs.shown(each) for each in new if each.name != "figure"]
 
 
 def discussed(article: Tag) -> list[str]:
@@ -380,7 +381,8 @@ def overview(folder: Path, titles: list[tuple[str, str]]) -> str:
     body = (
         '<main><h1>Materials for teaching</h1><p><a href="../book/teaching.html">How to teach with '
         "this book</a>. Slides: space or Page Down moves on; their notes open in a second window "
-        "and follow. Notebooks have no prose and no solutions.</p>"
+        "and follow. Notebooks have no prose and no solutions. What to remember of the studies is "
+        'on <a href="handout_summaries.html">a sheet of its own</a>, for the end.</p>'
         '<div class="table-scroll" role="group" tabindex="0" '
         f'aria-label="materials"><table><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div></main>"

@@ -319,6 +319,32 @@ hand_out = said("book/slides/study2_masked.md", "| [*] | [*] | [*] |")
 toy = toy_audit.inputs()
 
 
+def of_nurse():
+    """What the toy of study 3 gives for a nurse: women retrieved, C-ASC, gap, spreads."""
+    model = study3_clip_audit.load_model(toy)
+    text = model.encode_text(toy.model_case([stimuli.caption("nurse", "noun")]))[0]
+    near = study3_clip_audit.embed_images(model, toy.portraits) @ text / np.linalg.norm(text)
+    women = toy.groups["gender"]["women"].to_numpy()
+    nearest = np.argsort(-near, kind="stable")[: toy.k]
+    gap, spread = near[women].mean() - near[~women].mean(), near.std(ddof=1)
+    return int(women[nearest].sum()), gap / spread, gap, spread, near[women].std(ddof=1)
+
+
+by_hand = said("notebooks/foundations.ipynb", "$w = ([*], [*])$, one attribute $a = ([*], [*])$ in")
+by_hand += said("notebooks/foundations.ipynb", "one, $b = ([*], [*])$, in")
+four_scores = said("notebooks/foundations.ipynb", "scores [*] and [*], in $X$, and [*] and [*], in")
+own_context = [
+    np.subtract(*said("notebooks/study1_grounded.ipynb", f"| {name} | [*] | [*] |"))
+    for name in ("first | $X$", "second | $X$", "third | $Y$", "fourth | $Y$")
+]
+retrieved, casc_of_women, gap_of_women, spread_of_all, spread_of_women = of_nurse()
+six_pictures = [
+    said("book/instructor/study4_captions.yml", f"| {n} | {against} | [*] | [*] | [*] |")
+    for n, against in enumerate(["yes"] * 4 + ["no"] * 2, 1)
+]
+six_scores = caption_selection.selection_scores(np.array(six_pictures), np.arange(6) < 4)["overall"]
+
+
 def checkpoints(number):
     """Gigabytes of the models that a study downloads."""
     row = csv("biaslib/checkpoints/data/downloads.csv").iloc[number - 1]
