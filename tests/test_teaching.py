@@ -157,6 +157,7 @@ def test_a_classroom_notebook_has_exercises_and_what_they_need_and_no_solution(p
     assert "{solution}" not in prose
     assert "```{" not in prose
     assert not re.search(r"\{\w+\}`", prose)
+    assert not re.search(r"\b[a-z]+(?:19|20)\d\d[a-z]*\b", prose), "a key of the bibliography"
     assert len(re.findall(r"^\*\*Exercise", prose, re.M)) == len(
         re.findall(r"^[`:]{3,}\{exercise\}", whole, re.M)
     )
