@@ -163,11 +163,12 @@ def fill(deck: Deck, article: Tag) -> None:
 def taken(found: Tag, place: str) -> Tag:
     """Return a figure's image, a formula or a table of the chapter as a slide shows it."""
     names = {found.name, *found.get("class", [])}
-    if "figure" in names and found.find("img"):
+    if names & {"figure", "template"} and found.find("img"):
         image = found.find("img")
         if not image.get("alt"):
             raise ExtensionError(f"{place} has no alternative text")
-        shown = f'<figure><img src="{image["src"]}" alt="{html.escape(image["alt"])}"></figure>'
+        shown = f'<img src="{image["src"]}" alt="{html.escape(image["alt"])}">'
+        shown = f'<figure data-label="{found["id"]}">{shown}</figure>'
     elif "math" in names:
         for number in found.select(".eqno"):
             number.decompose()

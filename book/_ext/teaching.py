@@ -11,6 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
+import letters
 import needs
 import slides
 import yaml
@@ -73,6 +74,7 @@ def write_materials(app, exception) -> None:
             write(folder / f"quiz_{stem}.html", quiz_page(questions))
         if stem in decks:
             slides.fill(decks[stem], article_of(page, stem))
+            letters.check_deck(decks[stem], folder)
             for kind, parts in slides.pages(decks[stem]).items():
                 write(folder / f"{kind}_{stem}.html", PAGE.format(**parts))
     write_handouts(Path(app.outdir), stems)
@@ -109,9 +111,12 @@ def write_handouts(site: Path, stems: list[str]) -> None:
         stem: article_of(page.read_text(encoding="utf-8"), stem, numbers=True)
         for stem, page in pages.items()
     }
+    for article in articles.values():
+        letters.widen(article)
     for stem in stems:
         if stem.startswith("study"):
             sheet = handout(articles, stem, needs.notes(stem).get("hand"))
+            letters.check_handout(stem, sheet, site / FOLDER)
             write(site / FOLDER / f"handout_{stem}.html", sheet)
 
 
