@@ -4,12 +4,15 @@ import shutil
 from pathlib import Path
 
 import letters
+import nbformat
 import pytest
 import slides
 import teaching
 from bs4 import BeautifulSoup
+from sphinx.cmd.build import build_main
 from sphinx.errors import ExtensionError
 from support import decks
+from support.letters import A4, compare, of_deck, of_handout
 
 from biaslib import display
 
@@ -104,28 +107,6 @@ def test_a_handout_has_the_wide_figure_under_the_number_of_the_other(site):
     letters.check_handout("x", str(article), site / "teach")
 
 
-MEASURED = """() => [...document.querySelectorAll("figure img")].map(each => {
-  const { width, height } = each.getBoundingClientRect();
-  return [each.getAttribute("src"), width, height];
-})"""
-
-
-def compared(page, folder: Path, unit: float, computed: list[float]) -> None:
-    """Compare computed sizes with those on a page; ``unit`` is a pixel of the page's."""
-    found = [each for each in page.evaluate(MEASURED) if each[0].endswith(".svg")]
-    assert len(found) == len(computed)
-    for (source, width, _), expected in zip(found, computed, strict=True):
-        drawn = letters.drawing(folder / source)
-        shown = drawn.smallest * width / drawn.width * unit
-        assert 0.9 * shown <= expected <= 1.05 * shown, (source, shown, expected)
-
-
-def of_deck(deck, folder: Path) -> list[float]:
-    pairs = [(slide, figure) for slide in deck.slides for figure in slide.body("figure")]
-    drawn = [(slide, letters.drawing(folder / figure.img["src"])) for slide, figure in pairs]
-    return [letters.size(each, letters.room(slide, each)) for slide, each in drawn if each]
-
-
 def test_slides_show_letters_as_large_as_computed(site, browser):
     page = browser.new_page(viewport={"width": 1920, "height": 1080})
     for name, heading, text in (
@@ -138,18 +119,8 @@ def test_slides_show_letters_as_large_as_computed(site, browser):
         path = site / "teach" / "slides_x.html"
         path.write_text(teaching.PAGE.format(**slides.pages(deck)["slides"]), encoding="utf-8")
         decks.opened(page, path.as_uri())
-        compared(page, site / "teach", 1, of_deck(deck, site / "teach"))
+        compare(page, site / "teach", 1, of_deck(deck, site / "teach"))
     page.context.close()
-
-
-def of_handout(path: Path) -> list[float]:
-    figures = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")("figure")
-    drawn = [(each, letters.drawing(path.parent / each.img["src"])) for each in figures]
-    return [letters.size(each, letters.on_paper(figure, each)) for figure, each in drawn if each]
-
-
-A4 = {"width": 703, "height": 1031}
-"""A sheet without its margins, in pixels of a style sheet."""
 
 
 def test_handouts_show_letters_as_large_as_computed(site, browser):
@@ -164,5 +135,45 @@ def test_handouts_show_letters_as_large_as_computed(site, browser):
         parts = {"title": "x", "kind": "handout", "script": "", "body": f"<main>{article}</main>"}
         path.write_text(teaching.PAGE.format(**parts), encoding="utf-8")
         page.goto(path.as_uri())
-        compared(page, path.parent, 0.75, of_handout(path))
+        compare(page, path.parent, 0.75, of_handout(path))
     page.context.close()
+
+
+CONF = """
+import sys
+sys.path.insert(0, {ext!r})
+extensions = ["myst_nb", "cells"]
+nb_execution_mode = "off"
+nb_render_markdown_format = "myst"
+numfig = True
+myst_enable_extensions = ["colon_fence"]
+"""
+
+
+def cell_with(figure, tags=()):
+    shown = nbformat.v4.new_output("display_data", {"text/markdown": figure.page()})
+    return nbformat.v4.new_code_cell("draw()", metadata={"tags": list(tags)}, outputs=[shown])
+
+
+def test_a_page_keeps_what_is_drawn_for_slides_in_a_template(tmp_path):
+    picture, _ = display.subplots()
+    a, wide, b = (
+        display.figure(picture, "A caption.", name=name, alt=f"Alt of {name}.")
+        for name in ("fig-a", "fig-a-wide", "fig-b")
+    )
+    text = nbformat.v4.new_markdown_cell("# C\n\nSee {numref}`fig-b`.")
+    cells = [text, cell_with(a), cell_with(wide, ["slide-figure"]), cell_with(b)]
+    source = tmp_path / "source"
+    source.mkdir()
+    language = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+    chapter = nbformat.v4.new_notebook(cells=cells, metadata=language)
+    nbformat.write(chapter, source / "index.ipynb")
+    (source / "conf.py").write_text(CONF.format(ext=str(STATIC.parent / "_ext")))
+    assert build_main(["-q", "-W", str(source), str(tmp_path / "site")]) == 0
+    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    kept = BeautifulSoup(page, "html.parser").find("template", id="fig-a-wide")
+    assert kept.img["alt"] == "Alt of fig-a-wide."
+    assert letters.drawing(tmp_path / "site" / kept.img["src"])
+    assert "Fig. 2" in page
+    assert "Fig. 3" not in page
+    assert page.count(">draw<") == page.count("A caption.") == 2

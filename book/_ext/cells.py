@@ -55,7 +55,8 @@ def keep_for_slides(app, doctree) -> None:
                 image = next(figure.findall(nodes.image))
                 kept += [nodes.raw("", begin, format="html"), image]
                 kept.append(nodes.raw("", end, format="html"))
-            cell.parent.remove(cell) if not kept else cell.replace_self(kept)
+            place = cell.parent.index(cell)
+            cell.parent[place : place + 1] = kept
 
 
 def fold_figures(app, doctree) -> None:

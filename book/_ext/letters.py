@@ -27,7 +27,7 @@ ROOM = 1707, 956
 TALL = 1.15
 """A figure narrower than this for its height stands beside the text, as in ``slides.js``."""
 
-SHEET, HIGHEST, WIDE, CAPTION = 527, 210, 204, 100
+SHEET, HIGHEST, WIDE, CAPTION = 527, 210, 198, 100
 """In points, on a handout: width of the text; height of a figure, and of a wide one, at most; what
 a caption takes of the width beside a figure."""
 
