@@ -131,7 +131,7 @@ def power_chart(detectable: pandas.DataFrame):
     colour = "C0"
     _, _, plain, corrected = detectable.columns
     rows = np.arange(len(detectable))[::-1]
-    figure, axes = subplots(height=0.34 * len(detectable) + 1.4, width=4.3)
+    figure, axes = subplots(height=0.27 * len(detectable) + 1.2, width=4.3)
     axes.barh(rows, detectable[corrected], color=colour, alpha=0.25, height=0.6)
     axes.barh(rows, detectable[plain], color=colour, alpha=0.5, height=0.6)
     for label, mark in ((plain, "o"), (corrected, "s")):

@@ -22,6 +22,9 @@ import pandas
 import policy
 import pytest
 import releases
+import slide_figures
+import slides
+import teaching
 import yaml
 from bs4 import BeautifulSoup
 from jupyter_cache import get_cache
@@ -29,7 +32,7 @@ from PIL import Image
 from sphinx.util.inspect import object_description
 from support import decks
 from support.browser import Visit, axe_violations, served
-from support.letters import smallest_letters
+from support.letters import A4, compare, of_deck, of_handout, smallest_letters
 
 from biaslib import audit, runtime
 from biaslib.studies.study4_captions import MODEL_HEADS
@@ -291,6 +294,24 @@ def test_each_press_shows_one_whole_slide_also_from_a_folder(stem, size, browser
         decks.press_through(page)
     finally:
         page.close()
+
+
+@pytest.mark.parametrize("stem", DECKS)
+def test_letters_of_slides_and_handouts_are_as_large_as_the_build_computes(stem, browser, site):
+    folder = site / "teach"
+    book = teaching.chapters(site, [path.stem for path in (ROOT / "notebooks").glob("*.ipynb")])
+    deck = slides.read(slides.SLIDES / f"{stem}.md", list(book.pages))
+    slide_figures.fill(deck, book, folder)
+    page = browser.new_page(viewport={"width": 1920, "height": 1080})
+    decks.opened(page, (folder / f"slides_{stem}.html").as_uri())
+    compare(page, folder, 1, of_deck(deck, folder))
+    paper = folder / f"handout_{stem}.html"
+    if paper.is_file():
+        page.set_viewport_size(A4)
+        page.emulate_media(media="print")
+        page.goto(paper.as_uri())
+        compare(page, folder, 0.75, of_handout(paper))
+    page.close()
 
 
 @pytest.fixture(scope="session")
@@ -688,7 +709,7 @@ def test_letters_of_figures_have_eight_points_on_the_page(name, site):
     images = article(f"notebooks/{name}").select("figure img[src$='.svg']")
     pictures = [site / "notebooks" / unquote(each["src"]) for each in images]
     assert pictures
-    small = {each.name: smallest_letters(each.read_text(encoding="utf-8")) for each in pictures}
+    small = {each.name: smallest_letters(each) for each in pictures}
     assert {name: size for name, size in small.items() if size < 8} == {}
 
 

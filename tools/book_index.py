@@ -128,8 +128,13 @@ def _page(root: Path, document: str) -> str:
     return re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
 
 
+def without_slides(cells: list[dict]) -> list[dict]:
+    """Return a notebook's cells but those that draw for slides alone."""
+    return [each for each in cells if "slide-figure" not in each["metadata"].get("tags", [])]
+
+
 def _cells(path: Path) -> list[tuple[str, str]]:
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = without_slides(json.loads(path.read_text(encoding="utf-8"))["cells"])
     return [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
 
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import repository
-from book_index import BRANCH, Book, figure_calls, name_of, read_book
+from book_index import BRANCH, Book, figure_calls, name_of, read_book, without_slides
 from plain_markdown import ROLE, Page, inline, left_over, plain
 
 ROOT = Path(__file__).parents[1]
@@ -136,7 +136,7 @@ def copies(root: Path) -> dict[str, str]:
 
 def copied(notebook: dict, page: Page) -> dict:
     """Return the copy of a notebook."""
-    cells = folded_answers(notebook["cells"])
+    cells = folded_answers(without_slides(notebook["cells"]))
     made = [each for cell in cells for each in _cell(cell, page)]
     made[0] = with_introduction(made[0], page)
     if page.cited:

@@ -8,6 +8,7 @@ from biaslib.display._style import (
     marked,
     subplots,
     use_style,
+    wide,
     words_alone,
 )
 from biaslib.display._tables import Table, one_line, problem_table, table
@@ -49,5 +50,6 @@ __all__ = [
     "subplots",
     "table",
     "use_style",
+    "wide",
     "words_alone",
 ]

@@ -75,6 +75,41 @@ def subplots(rows: int = 1, columns: int = 1, height: float = 4.0, width: float 
     return figure, figure.subplots(rows, columns, **options)
 
 
+def wide(figure, shape: tuple[int, int] | None = None, order: str = "C", height: float = 3.0):
+    """Return a figure with its axes in a wide grid, as slides and paper have room for.
+
+    Axes that share a scale keep its numbers where they stand at the edge.
+
+    Parameters
+    ----------
+    figure
+        Of :func:`subplots`; it is itself changed.
+    shape
+        Rows and columns; one row, where it is left out.
+    order
+        ``"C"`` fills row after row, ``"F"`` column after column.
+    height
+        Of the figure, in inches.
+
+    Examples
+    --------
+    >>> figure, axes = subplots(2, 1, height=6.2, width=3.4)
+    >>> wide(figure).get_size_inches().tolist(), axes[1].get_subplotspec().colspan.start
+    ([7.2, 3.0], 1)
+    """
+    rows, columns = shape or (1, len(figure.axes))
+    grid = figure.add_gridspec(rows, columns)
+    for number, each in enumerate(figure.axes):
+        row, column = divmod(number, columns) if order == "C" else divmod(number, rows)[::-1]
+        each.set_subplotspec(grid[row, column])
+        if each.get_shared_x_axes().joined(each, figure.axes[0]):
+            each.tick_params(labelbottom=row == rows - 1)
+        if column and each.get_shared_y_axes().joined(each, figure.axes[0]):
+            each.tick_params(labelleft=False)
+    figure.set_size_inches(WIDTH, height)
+    return figure
+
+
 def words_alone(words: str):
     """Return a figure that says why there is nothing to draw."""
     figure, axes = subplots(height=0.9)

@@ -4,6 +4,8 @@
   and what opens it stands below what the cell puts out: the reader meets the figure first. A call
   of ``display.say`` is left out of open code, since its prose stands below. The cells that install,
   import and choose the profile stand folded before the first open one, behind the story.
+- A cell tagged ``slide-figure`` draws for slides and paper alone: the page keeps its figure in a
+  template, which browsers neither show nor load.
 - Pictures that a figure holds become files of the site.
 - The check of an exercise says nothing before somebody has tried: the hint is not shown.
 - What has an id there can be linked to, as a heading can; a link to an id that is not there fails.
@@ -29,6 +31,7 @@ IDENTIFIER = re.compile(r'<\w+[^<>]*\sid="([^"]+)"')
 
 def setup(app):
     app.connect("builder-inited", keep_pictures_in_files)
+    app.connect("doctree-read", keep_for_slides)
     app.connect("doctree-read", fold_figures)
     app.connect("doctree-read", set_up_behind_the_story)
     app.add_post_transform(CodeBelow)
@@ -40,6 +43,20 @@ def setup(app):
 def keep_pictures_in_files(app) -> None:
     """Let Sphinx write the pictures that come in an address into files."""
     app.builder.supported_data_uri_images = False
+
+
+def keep_for_slides(app, doctree) -> None:
+    """Leave of a cell that draws for slides its images alone, each in a template of its name."""
+    for cell in list(doctree.findall(nodes.container)):
+        if "tag_slide-figure" in cell["classes"]:
+            kept = []
+            for figure in cell.findall(nodes.figure):
+                begin, end = f'<template id="{figure["ids"][0]}">', "</template>"
+                image = next(figure.findall(nodes.image))
+                kept += [nodes.raw("", begin, format="html"), image]
+                kept.append(nodes.raw("", end, format="html"))
+            place = cell.parent.index(cell)
+            cell.parent[place : place + 1] = kept
 
 
 def fold_figures(app, doctree) -> None:

@@ -18,6 +18,7 @@ from cells import unsaid
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 
 import notebook_copies
+from book_index import without_slides
 
 FENCE = r"^(?P<fence>`{{3,}}|:{{3,}})\{{{kind}\}}[^\n]*\n.*?^(?P=fence)[ \t]*$\n?"
 SOLUTION = re.compile(FENCE.format(kind="solution"), re.M | re.S)
@@ -101,7 +102,8 @@ def classroom(folder: Path, stem: str, terms: str, notes: Path = needs.NOTES) ->
 
 
 def read(folder: Path, stem: str) -> dict:
-    return json.loads((folder / f"{stem}.ipynb").read_text(encoding="utf-8"))
+    found = json.loads((folder / f"{stem}.ipynb").read_text(encoding="utf-8"))
+    return found | {"cells": without_slides(found["cells"])}
 
 
 def with_setup(cell: dict, stem: str) -> dict:

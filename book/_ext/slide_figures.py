@@ -102,8 +102,9 @@ def check(path: Path, source: str, alt: str, place: str) -> None:
         )
 
 
-def figure(source: str, alt: str) -> Tag:
-    shown = f'<figure><img src="{source}" alt="{html.escape(alt)}"></figure>'
+def figure(source: str, alt: str, label: str = "") -> Tag:
+    shown = f'<img src="{source}" alt="{html.escape(alt)}">'
+    shown = f'<figure data-label="{label or source}">{shown}</figure>'
     return BeautifulSoup(shown, "html.parser").find()
 
 
@@ -114,7 +115,7 @@ def taken(found: Tag, place: str, alt: str = "") -> Tag:
         image = found.find("img")
         if not (alt or image.get("alt")):
             raise ExtensionError(f"{place} has no alternative text")
-        return figure(image["src"], alt or image["alt"])
+        return figure(image["src"], alt or image["alt"], f"#{found['id']}")
     if "math" in names:
         for number in found.select(".eqno"):
             number.decompose()

@@ -11,6 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
+import letters
 import needs
 import slides
 import yaml
@@ -89,6 +90,7 @@ def write_deck(path: Path, book: Chapters, folder: Path) -> slides.Deck:
     """Write the pages of a deck, of its slides and of its notes, into a folder of the site."""
     deck = slides.read(path, list(book.pages))
     fill(deck, book, folder)
+    letters.check_deck(deck, folder)
     for kind, parts in slides.pages(deck).items():
         page = PAGE.format(**parts).replace('lang="en"', f'lang="{deck.language}"', 1)
         write(folder / f"{kind}_{deck.stem}.html", page)
@@ -126,9 +128,12 @@ def write_handouts(site: Path, stems: list[str]) -> None:
         stem: article_of(page.read_text(encoding="utf-8"), stem, numbers=True)
         for stem, page in pages.items()
     }
+    for article in articles.values():
+        letters.widen(article)
     for stem in stems:
         if stem.startswith("study"):
             sheet = handout(articles, stem, needs.notes(stem).get("hand"))
+            letters.check_handout(stem, sheet, site / FOLDER)
             write(site / FOLDER / f"handout_{stem}.html", sheet)
     write(site / FOLDER / "handout_summaries.html", summaries(articles))
 

@@ -1,21 +1,45 @@
-"""How large the letters of a figure are."""
+"""How large the letters of figures are: on pages, on slides and on paper."""
 
-import re
+from pathlib import Path
 
-WORDS = re.compile(r'<g [^>]*transform="[^"]*scale\(([\d.]+) -[\d.]+\)">(.*?)</g>', re.DOTALL)
-RAISED = re.compile(r'<use [^>]*transform="[^"]*scale\(([\d.]+)\)')
+import letters
+from bs4 import BeautifulSoup
+
 COLUMN = 528
 """Width in points of the book's text column on a desktop; a wider figure is made smaller."""
 
+A4 = {"width": 703, "height": 1031}
+"""A sheet without its margins, in pixels of a style sheet."""
 
-def smallest_letters(svg: str) -> float:
-    """Return the size in points of the smallest letters of a picture by Matplotlib, on its page.
+MEASURED = """() => [...document.querySelectorAll("figure img")].map(
+  each => [each.getAttribute("src"), each.getBoundingClientRect().width])"""
 
-    A letter is a path with 100 units to the em; the raised ones of powers are scaled once more.
-    """
-    width = float(re.search(r'<svg [^>]*?width="([\d.]+)pt"', svg)[1])
-    sizes = [
-        100 * float(scale) * min(map(float, RAISED.findall(letters)), default=1.0)
-        for scale, letters in WORDS.findall(svg)
-    ]
-    return min(sizes) * min(1.0, COLUMN / width)
+
+def smallest_letters(path: Path) -> float:
+    """Return the size in points of the smallest letters of a picture on its page."""
+    drawn = letters.drawing(path)
+    return drawn.smallest * min(1.0, COLUMN / drawn.width)
+
+
+def of_deck(deck, folder: Path) -> list[float]:
+    """Return the sizes that are computed of a filled deck's figures, in their order."""
+    pairs = [(slide, figure) for slide in deck.slides for figure in slide.body("figure")]
+    drawn = [(slide, letters.drawing(folder / figure.img["src"])) for slide, figure in pairs]
+    return [letters.size(each, letters.room(slide, each)) for slide, each in drawn if each]
+
+
+def of_handout(path: Path) -> list[float]:
+    """Return the sizes that are computed of a handout's figures, in their order."""
+    figures = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")("figure")
+    drawn = [(each, letters.drawing(path.parent / each.img["src"])) for each in figures]
+    return [letters.size(each, letters.on_paper(figure, each)) for figure, each in drawn if each]
+
+
+def compare(page, folder: Path, unit: float, computed: list[float]) -> None:
+    """Compare computed sizes with those that a page shows, of which ``unit`` is a pixel."""
+    found = [each for each in page.evaluate(MEASURED) if each[0].endswith(".svg")]
+    assert len(found) == len(computed)
+    for (source, width), expected in zip(found, computed, strict=True):
+        drawn = letters.drawing(folder / source)
+        shown = drawn.smallest * width / drawn.width * unit
+        assert 0.9 * shown <= expected <= 1.05 * shown, (source, shown, expected)
