@@ -562,8 +562,8 @@ def identifiers(name: str) -> set[str]:
     return {tag["id"] for tag in soup(name).find_all(id=True)}
 
 
-@pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("with_pdfs", [False, True])
+@pytest.mark.parametrize("plan", PLANS)
 def test_no_link_of_a_plan_s_zip_leads_nowhere(plan, with_pdfs, site, release, tmp_path):
     folder = release if with_pdfs else site / "teach"
     with zipfile.ZipFile(folder / f"plan_{plan}.zip") as file:
