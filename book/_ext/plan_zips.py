@@ -87,7 +87,8 @@ def write_zip(site: Path, name: str, plan: dict, target: Path, pdfs: Path | None
     kinds = ("slides_{}.html", "notes_{}.html", "handout_{}.html", "quiz_{}.html")
     kinds += ("classroom_{}.ipynb",)
     teach = {f"teach/{kind.format(stem)}" for stem in stems for kind in kinds}
-    teach = {each for each in [*teach, f"teach/print_{name}.html"] if (site / each).is_file()}
+    teach |= {f"teach/print_{name}.html", "teach/handout_summaries.html"}
+    teach = {each for each in teach if (site / each).is_file()}
     for kind in ("card_*.html", f"notes_{name}_*.html"):
         teach |= {f"teach/{each.name}" for each in (site / "teach").glob(kind)}
     found = held(site, dict.fromkeys(pages | teach), address())
