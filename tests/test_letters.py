@@ -97,6 +97,17 @@ def test_small_letters_are_refused_with_what_would_do(site):
         letters.check_deck(deck_of(site, "a-wide", text=text), site / "teach")
 
 
+def test_phones_get_the_figure_of_the_page(site, browser):
+    parts = slides.pages(deck_of(site, "a-wide"))["slides"]
+    path = site / "teach" / "slides_x.html"
+    path.write_text(teaching.PAGE.format(**parts), encoding="utf-8")
+    for width, shown in ((390, "tall.svg"), (1280, "wide.svg")):
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        decks.opened(page, path.as_uri())
+        assert page.locator("figure img").evaluate("each => each.currentSrc").endswith(shown)
+        page.context.close()
+
+
 def test_a_handout_has_the_wide_figure_under_the_number_of_the_other(site):
     article = teaching.article_of(BOTH, "x", numbers=True)
     with pytest.raises(ExtensionError, match=r"handout_x: Fig. 1.1: .* pt, less than 8"):

@@ -168,6 +168,10 @@ def taken(found: Tag, place: str) -> Tag:
         if not image.get("alt"):
             raise ExtensionError(f"{place} has no alternative text")
         shown = f'<img src="{image["src"]}" alt="{html.escape(image["alt"])}">'
+        narrow = found.find_previous("figure", id=found["id"].removesuffix("-wide"))
+        if narrow:  # as the page has it, for phones
+            source = f'<source media="(max-width: 599px)" srcset="{narrow.img["src"]}">'
+            shown = f"<picture>{source}{shown}</picture>"
         shown = f'<figure data-label="{found["id"]}">{shown}</figure>'
     elif "math" in names:
         for number in found.select(".eqno"):
