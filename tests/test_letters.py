@@ -6,6 +6,7 @@ from pathlib import Path
 import letters
 import nbformat
 import pytest
+import slide_figures
 import slides
 import teaching
 from bs4 import BeautifulSoup
@@ -72,7 +73,8 @@ def deck_of(folder, name, heading="Heading", text="One line."):
     path = folder / "x.md"
     path.write_text(DECK.format(name=name, heading=heading, text=text), encoding="utf-8")
     deck = slides.read(path, ["x"])
-    slides.fill(deck, teaching.article_of(BOTH, "x"))
+    book = slide_figures.Chapters({"x": BOTH}, teaching.article_of)
+    slide_figures.fill(deck, book, folder / "teach")
     return deck
 
 
@@ -87,14 +89,28 @@ def test_the_smallest_letters_of_a_drawing(site, tmp_path):
     assert letters.drawing(site / "_images" / "photo.png") is None
 
 
-def test_small_letters_are_refused_with_what_would_do(site):
+def test_small_letters_are_refused_with_what_would_do(site, monkeypatch, capsys):
+    letters.check_deck(deck_of(site, "a"), site / "teach")
+    assert "x.md, line 19: #fig-a: its smallest" in capsys.readouterr().out  # a lecturer's own deck
+    monkeypatch.setattr(letters, "is_own", lambda path: False)
     letters.check_deck(deck_of(site, "a-wide"), site / "teach")
     letters.check_deck(deck_of(site, "photo"), site / "teach")
-    with pytest.raises(ExtensionError, match=r"x.md, line 15: fig-a: .* 1\d\.\d px .* 5\.\d high"):
+    with pytest.raises(ExtensionError, match=r"x.md, line 19: #fig-a: .* 1\d\.\d px .* 5\.\d high"):
         letters.check_deck(deck_of(site, "a"), site / "teach")
     text = "\n\n".join([LONG] * 3)
-    with pytest.raises(ExtensionError, match=r"fig-a-wide: .* less than 26; .* 2\.\d high"):
+    with pytest.raises(ExtensionError, match=r"#fig-a-wide: .* less than 26; .* 2\.\d high"):
         letters.check_deck(deck_of(site, "a-wide", text=text), site / "teach")
+
+
+def test_phones_get_the_figure_of_the_page(site, browser):
+    parts = slides.pages(deck_of(site, "a-wide"))["slides"]
+    path = site / "teach" / "slides_x.html"
+    path.write_text(teaching.PAGE.format(**parts), encoding="utf-8")
+    for width, shown in ((390, "tall.svg"), (1280, "wide.svg")):
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        decks.opened(page, path.as_uri())
+        assert page.locator("figure img").evaluate("each => each.currentSrc").endswith(shown)
+        page.context.close()
 
 
 def test_a_handout_has_the_wide_figure_under_the_number_of_the_other(site):

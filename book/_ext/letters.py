@@ -77,7 +77,7 @@ def check_deck(deck: Deck, folder: Path) -> None:
         for figure in each.body.find_all("figure"):
             drawn = drawing(folder / figure.img["src"])
             if drawn:
-                where = f"{each.place}: {figure['data-label']}"
+                where = f"{each.at(figure['data-label'])}: {figure['data-label']}"
                 say = print if is_own(deck.path) else None
                 refuse_small(drawn, room(each, drawn), ON_SLIDE, "px of 1080", where, say)
 

@@ -33,7 +33,7 @@ NO_PDF = "            There are no PDFs here: the zip of a release, or of `make 
 TERMS = "Text: CC BY 4.0; code: MIT (LICENSE). How to cite: CITATION.cff."
 
 LINK = re.compile(r'(<a\b[^>]*?\s)href="([^"]*)"')
-LOADED = re.compile(r'<(?:script|img|source|link)\b[^>]*?\s(?:src|href)="([^"]*)"')
+LOADED = re.compile(r'<(?:script|img|source|link)\b[^>]*?\s(?:src|srcset|href)="([^"]*)"')
 ELSEWHERE = re.compile(
     r'<link rel="(?:index|search|prev|next)"[^>]*>\s*|<form\b[^>]*\baction=.*?</form>', re.S
 )

@@ -102,8 +102,12 @@ def check(path: Path, source: str, alt: str, place: str) -> None:
         )
 
 
-def figure(source: str, alt: str, label: str = "") -> Tag:
+def figure(source: str, alt: str, label: str = "", narrow: str = "") -> Tag:
+    """Return a picture as a slide shows it, and in its place a narrow one on phones."""
     shown = f'<img src="{source}" alt="{html.escape(alt)}">'
+    if narrow:
+        narrow = f'<source media="(max-width: 599px)" srcset="{narrow}">'
+        shown = f"<picture>{narrow}{shown}</picture>"
     shown = f'<figure data-label="{label or source}">{shown}</figure>'
     return BeautifulSoup(shown, "html.parser").find()
 
@@ -111,11 +115,13 @@ def figure(source: str, alt: str, label: str = "") -> Tag:
 def taken(found: Tag, place: str, alt: str = "") -> Tag:
     """Return a figure's image, a formula or a table of the chapter as a slide shows it."""
     names = {found.name, *found.get("class", [])}
-    if "figure" in names and found.find("img"):
+    if names & {"figure", "template"} and found.find("img"):
         image = found.find("img")
         if not (alt or image.get("alt")):
             raise ExtensionError(f"{place} has no alternative text")
-        return figure(image["src"], alt or image["alt"], f"#{found['id']}")
+        narrow = found.find_previous("figure", id=found["id"].removesuffix("-wide"))
+        source = narrow.img["src"] if narrow else ""  # as the page has it, for phones
+        return figure(image["src"], alt or image["alt"], f"#{found['id']}", source)
     if "math" in names:
         for number in found.select(".eqno"):
             number.decompose()
