@@ -14,6 +14,7 @@ import slides
 import teaching
 from bs4 import BeautifulSoup
 from bs4.element import Tag
+from sphinx.errors import ExtensionError
 
 
 def setup(app):
@@ -27,12 +28,21 @@ def write_notes(app, exception) -> None:
     if exception is not None or app.builder.format != "html":
         return
     site, root = Path(app.outdir), Path(app.srcdir)
-    for path in (root / "book" / "plans").glob("*.yml"):
-        for old in (site / teaching.FOLDER).glob(f"notes_{path.stem}_*.html"):
+    folder = site / teaching.FOLDER
+    decks = {each.stem.removeprefix("slides_") for each in folder.glob("slides_*.html")}
+    for old in folder.glob("notes_*.html"):
+        if old.stem.removeprefix("notes_") not in decks:
             old.unlink()
+    for path in (root / "book" / "plans").glob("*.yml"):
         if f"book/plan_{path.stem}" in app.env.all_docs:
             for number, page in enumerate(pages(site, root, path.stem), start=1):
-                teaching.write(site / teaching.FOLDER / f"notes_{path.stem}_{number}.html", page)
+                name = f"{path.stem}_{number}"
+                if name in decks:
+                    raise ExtensionError(
+                        f"{name}.md: rename this deck: session {number} of the plan {path.stem!r} "
+                        "has its name"
+                    )
+                teaching.write(folder / f"notes_{name}.html", page)
 
 
 def pages(site: Path, root: Path, name: str) -> list[str]:
@@ -83,13 +93,14 @@ def spoken(slot: dict, root: Path, notes: str) -> list[str]:
     for text in slot.get("decks", []):
         stem, names = plans.deck(text, "")[0], plans.slides_of(text, root, "")
         deck = slides.read(plans.deck_file(root, stem), chapters)
-        chosen += [(stem, each) for each in deck.slides if each.name in names]
-    for stem, each in chosen:
+        chosen += [(deck, each) for each in deck.slides if each.name in names]
+    for deck, each in chosen:
         heading, told = each.heading, slides.task(each.heading)
         if len(chosen) == 1 and told not in (0, slot["minutes"]):
             heading += f" (here {slot['minutes']} minutes)"
-        link = f"slides_{stem}.html?notes={notes}#{each.name}"
+        link = f"slides_{deck.stem}.html?notes={notes}#{each.name}"
         parts.append(
-            f'<section><h3><a class="slide" href="{link}">{heading}</a></h3>{each.notes}</section>'
+            f'<section lang="{deck.language}"{deck.direction}><h3><a class="slide" href="{link}">'
+            f"{heading}</a></h3>{each.notes}</section>"
         )
     return parts
