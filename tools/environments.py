@@ -25,7 +25,9 @@ def extras() -> dict[str, list[str]]:
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     optional = project["optional-dependencies"]
-    users = {name: optional[name] for name in optional if name not in ("audit", "book", "test")}
+    users = {
+        name: optional[name] for name in optional if name not in ("audit", "book", "teach", "test")
+    }
     return {"": project["dependencies"], **users}
 
 
