@@ -200,6 +200,46 @@ def items_of(answer: Any) -> list:
     return list(answer) if np.iterable(answer) else [answer]
 
 
+def judge_choice(
+    answer: Any, expected: str, hints: Mapping[str, str], missing: str, right: str
+) -> Check:
+    """Judge which letters a reader chose.
+
+    Parameters
+    ----------
+    answer
+        Letters, in any form that :func:`items_of` reads.
+    expected
+        Those that are right.
+    hints
+        Of each letter that is wrong, what to think about.
+    missing
+        What to say if none is wrong, and not all are there.
+    right
+        What to say if they are those expected.
+
+    Examples
+    --------
+    >>> judge_choice("b, c", "b", {"a": "by whom?", "c": "of how many?"}, "read on", "well done.")
+    Not yet: (c) of how many?
+    """
+    chosen = {str(each).strip().lower() for each in items_of(answer)}
+    if wrong := sorted(chosen & set(hints)):
+        return Check(False, "; ".join(f"({each}) {hints[each]}" for each in wrong))
+    passed = chosen == set(expected)
+    return Check(passed, right if passed else missing)
+
+
+def effect_step(gap: float, scores: np.ndarray, more: Mapping[str, float]) -> tuple:
+    """Return a step of :func:`judge_steps`: an effect size, of a difference of means by hand."""
+    faults = {
+        "this is ddof 0: divide the sum of squares by 3 and not by 4": gap / scores.std(),
+        "this is the difference of the means: divide it by the spread": gap,
+    }
+    hint = "the difference of two means, over the spread of all four scores"
+    return gap / scores.std(ddof=1), hint, faults | more
+
+
 def judge_list(
     answer: Any,
     expected: Sequence[Any],

@@ -8,7 +8,7 @@ import pandas
 from biaslib import inference
 from biaslib.display import subplots
 from biaslib.metrics import association
-from companion._check import SAMPLED, Check, judge_function, judge_steps
+from companion._check import SAMPLED, Check, effect_step, judge_function, judge_steps
 from companion._shared import titled
 from companion._vectors import Vectors
 from companion.text_encoders import ROWS
@@ -149,23 +149,18 @@ def check_by_hand(answer) -> Check:
     """Judge two cosines, the score that they give, and an effect size of four other scores."""
     scores = np.array([0.3, 0.1, 0.0, -0.2])
     gap = scores[:2].mean() - scores[2:].mean()
+    others = {
+        "this divides by the variance: take its root": gap / scores.var(ddof=1),
+        "this is the spread within the sets; d takes that of all four": (
+            gap / np.std([0.1, -0.1, 0.1, -0.1], ddof=2)
+        ),
+    }
     product = "this is the scalar product: divide it by both lengths"
     steps = [
         (0.96, "multiply entry by entry, add, and divide by both lengths", {product: 24.0}),
         (0.80, "multiply entry by entry, add, and divide by both lengths", {product: 20.0}),
         (0.16, "take the cosine with b from that with a", {"its sign is turned": -0.16}),
-        (
-            gap / scores.std(ddof=1),
-            "the difference of two means, over the spread of all four scores",
-            {
-                "this is ddof 0: divide the sum of squares by 3 and not by 4": gap / scores.std(),
-                "this is the difference of the means: divide it by the spread": gap,
-                "this divides by the variance: take its root": gap / scores.var(ddof=1),
-                "this is the spread within the sets; d takes that of all four": (
-                    gap / np.std([0.1, -0.1, 0.1, -0.1], ddof=2)
-                ),
-            },
-        ),
+        effect_step(gap, scores, others),
     ]
     form = "give four numbers: two cosines, the score, d"
     return judge_steps(answer, steps, form, "and d would be the same for a tenth of the scores.")

@@ -30,7 +30,15 @@ from biaslib.metrics.grounded import GroundedResult
 from biaslib.models import study1_as_released as released
 from biaslib.studies import study1_grounded as study
 from biaslib.studies.scores import described_test, tidy
-from companion._check import SAMPLED, Check, items_of, judge_function, judge_steps, values_of
+from companion._check import (
+    SAMPLED,
+    Check,
+    effect_step,
+    items_of,
+    judge_function,
+    judge_steps,
+    values_of,
+)
 from companion._drawing import Drawing, histogram
 from companion._explorer import Panel
 from companion._shared import LEVEL, emoji_on_white, of_the_run, undecided
@@ -564,22 +572,14 @@ def check_effect(answer) -> Check:
     """Judge Experiment 2 by hand: the statistic, its effect size, and its p-value of six deals."""
     x, y = np.array([0.20, 0.12]), np.array([0.0, -0.08])
     gap, scores = x.mean() - y.mean(), np.concatenate([x, y])
-    spread = scores.std(ddof=1)
+    sums = {"this is the difference of the sums: d has means": 2 * gap / scores.std(ddof=1)}
     steps = [
         (
             x.sum() - y.sum(),
             "each name's score is its cosine with A less that with B; add those of a set",
             {"this is the difference of the means: the statistic has sums": gap},
         ),
-        (
-            gap / spread,
-            "the difference of two means, over the spread of all four scores",
-            {
-                "this is ddof 0: divide the sum of squares by 3 and not by 4": gap / scores.std(),
-                "this is the difference of the sums: d has means": 2 * gap / spread,
-                "this is the difference of the means: divide it by the spread": gap,
-            },
-        ),
+        effect_step(gap, scores, sums),
         (
             1 / 6,
             "in how many ways can two of four be dealt, and how many give as much?",

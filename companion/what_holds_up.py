@@ -15,7 +15,7 @@ from biaslib.display import Table, counted, one_line, say, subplots
 from biaslib.metrics.caption_selection import ivlas
 from biaslib.runtime import TASTE
 from biaslib.studies.scores import Recorded
-from companion._check import Check, items_of, judge_list
+from companion._check import Check, judge_choice, judge_list
 from companion._shared import minus_signs
 
 NAMES = {
@@ -420,17 +420,14 @@ def check_can_fail(chosen) -> Check:
     >>> check_can_fail("abd")
     Not yet: (a) ten pictures give a wide interval: which number lies outside?
     """
-    chosen = {str(each).strip().lower() for each in items_of(chosen)}
     hints = {
-        "a": "(a) ten pictures give a wide interval: which number lies outside?",
-        "c": "(c) when is a list of the ten highest not full?",
-        "e": "(e) of many hundred values, can all stay as they were in every decimal?",
+        "a": "ten pictures give a wide interval: which number lies outside?",
+        "c": "when is a list of the ten highest not full?",
+        "e": "of many hundred values, can all stay as they were in every decimal?",
     }
-    if wrong := sorted(chosen & set(hints)):
-        return Check(False, "; ".join(hints[each] for each in wrong))
     right = "each says beforehand which value would not do."
     missing = "for each check, think of a run or a claim that is wrong: does it pass?"
-    return Check(chosen == {"b", "d"}, right if chosen == {"b", "d"} else missing)
+    return judge_choice(chosen, "bd", hints, missing, right)
 
 
 # Which printed numbers a run can decide: runs equal to the papers, and what is said of them

@@ -7,7 +7,7 @@ import pandas
 
 from biaslib.display import subplots
 from biaslib.published import table
-from companion._check import Check, items_of, judge, judge_list, stopped, values_of
+from companion._check import Check, judge, judge_choice, judge_function, judge_list
 from companion._shared import titled
 
 DATA = Path(__file__).parent / "data"
@@ -134,13 +134,9 @@ def check_margins(function) -> Check:
         columns[0] - columns[1],
         shares[0, 0] - shares[0, 1] - shares[1, 0] + shares[1, 1],
     ]
-    try:
-        answer = values_of(function(hits, people))
-    except Exception as error:
-        return stopped(error)
-    return judge(
-        answer if answer is None else list(np.ravel(answer)),
-        expected,
+    return judge_function(
+        function,
+        [((hits, people), expected)],
         "add the counts of a row before you divide (groups differ in size); the interaction is a "
         "difference of differences of the four shares.",
         right="three numbers, and none of them can be had from the other two.",
@@ -148,7 +144,6 @@ def check_margins(function) -> Check:
 
 
 HARMS = {"a": "allocational", "b": "representational", "c": "representational", "d": "allocational"}
-BORNE = {"b", "e"}
 
 
 def check_harms(answers) -> Check:
@@ -189,18 +184,12 @@ def check_laws(answer) -> Check:
 
 def check_borne(chosen) -> Check:
     """Check an exercise: which sentences a result supports."""
-    chosen = {str(each).strip().lower() for each in items_of(chosen)}
     hints = {
-        "a": "(a) speaks of the model's opinion of people; the score is of labelled faces",
-        "c": "(c) needs to know how such searches are used, and with what result",
-        "d": "(d) speaks of where it was learned, and nothing about training was measured",
-        "f": "(f) says that there is nothing; one word and one set of faces cannot",
+        "a": "speaks of the model's opinion of people; the score is of labelled faces",
+        "c": "needs to know how such searches are used, and with what result",
+        "d": "speaks of where it was learned, and nothing about training was measured",
+        "f": "says that there is nothing; one word and one set of faces cannot",
     }
-    if wrong := sorted(chosen & set(hints)):
-        return Check(False, "; ".join(hints[each] for each in wrong) + ".")
-    return judge(
-        chosen == BORNE,
-        True,
-        "two of the six say no more than what was computed, on what, and with which doubt.",
-        right="both name the word, the faces and the labels, and stop there.",
-    )
+    missing = "two of the six say no more than what was computed, on what, and with which doubt."
+    right = "both name the word, the faces and the labels, and stop there."
+    return judge_choice(chosen, "be", hints, missing, right)
