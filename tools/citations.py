@@ -30,10 +30,6 @@ class Bibliography:
             raise ValueError(f"{key!r} is cited, and not in the bibliography")
         return self.entries[key]
 
-    def first_author(self, key: str) -> str:
-        """Return the family name of the first author, or of the editor or body in its place."""
-        return _family(self._people(key)[0])
-
     def authors(self, key: str) -> str:
         """Return the authors as a sentence names them: ``Srinivasan and Bisk``, ``Ross et al.``"""
         names = [_family(each) for each in self._people(key)]
@@ -57,7 +53,7 @@ class Bibliography:
 
     def names(self, key: str, before: str) -> bool:
         """Tell whether the words just before a citation are its authors' names."""
-        name = re.escape(self.first_author(key))
+        name = re.escape(_family(self._people(key)[0]))
         others = r"(?:(?:,? and|,)? [A-Z][\w-]*)*(?: et al\.)?(?:['’]s)?"
         near = " ".join(before[-NEAR:].split())
         return re.search(rf"\b{name}{others}$", near) is not None

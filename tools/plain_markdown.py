@@ -8,6 +8,7 @@ import csv
 import html
 import posixpath
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +56,9 @@ def plain(text: str, page: Page) -> str:
     ValueError
         If there is a role, a directive or a label that is not known; the message names it.
     """
-    parts = (_indented(_shown(block, page).strip("\n"), block.indent) for block in blocks(text))
+    parts = (
+        textwrap.indent(_shown(block, page).strip("\n"), block.indent) for block in blocks(text)
+    )
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -82,10 +85,6 @@ def _shown(block: Block, page: Page) -> str:
             raise ValueError(f"{page.document}: no plain form of the directive {{{block.name}}}")
         return DIRECTIVES[block.name](block, page)
     return "" if block.kind == "target" else block.text
-
-
-def _indented(text: str, indent: str) -> str:
-    return "\n".join(indent + line if line else line for line in text.split("\n"))
 
 
 # Equations: on one line, since some programs take a line of "=" for a heading

@@ -167,17 +167,14 @@ def beside(page: str, site: str) -> str:
 def article(site: Path, stem: str) -> Tag:
     """Return a chapter's article with addresses of the materials, nothing folded but claims."""
     text = (site / "notebooks" / f"{stem}.html").read_text(encoding="utf-8")
-    found = BeautifulSoup(text, "html.parser").find("article")
-    for each in found.select("a.headerlink, script"):
+    found = teaching.article_of(text, stem, numbers=True)
+    for each in found.select("script"):
         each.decompose()
-    for each in found.select("a[href]"):
-        each["href"] = teaching.from_here(each["href"], stem)
     for each in found.select("details"):
         if not each.find_parent(class_="claims"):
             each["open"] = ""
-    for kind, place in {**teaching.SCROLLS, "code": "pre"}.items():
-        for each in found.select(place):
-            each.attrs |= {"role": "group", "tabindex": "0", "aria-label": kind}
+    for each in found.select("pre"):
+        each.attrs |= {"role": "group", "tabindex": "0", "aria-label": "code"}
     for each in found.select(".exercise section, .solution section"):
         del each["id"]  # every exercise of every chapter has the same
     return found
@@ -200,7 +197,7 @@ def chapter(articles: dict[str, Tag], stem: str, folder: Path = needs.NOTES) -> 
     if "hand" in known:
         parts.append("<h3>By hand, on the handout</h3>")
         parts += [slides.markdown(known["hand"][part]) for part in ("task", "answer")]
-    parts += asked(known.get("asked", []))
+    parts += listed("Students ask", known.get("asked", []), "<em>{ask}</em> {say}")
     if "hard" in known:
         hard = teaching.inline(known["hard"])
         parts.append(f"<p><strong>Where it gets hard.</strong> {hard}</p>")
@@ -220,25 +217,16 @@ def exercises(articles: dict[str, Tag], stem: str, needed: dict, wrong: dict) ->
             parts.append(
                 f'<div class="needs"><p><strong>It refers to</strong></p>{"".join(shown)}</div>'
             )
-        parts += answers(wrong.get(label, []))
+        parts += listed("Expect", wrong.get(label, []), "{answer}. <em>Say:</em> {say}")
         parts += [str(each) for each in needs.following(exercise)]
     return parts
 
 
-def answers(wrong: list[dict]) -> list[str]:
-    rows = "".join(
-        f"<li>{teaching.inline(each['answer'])}. <em>Say:</em> {teaching.inline(each['say'])}</li>"
-        for each in wrong
-    )
-    return [f"<p><strong>Expect</strong></p><ul>{rows}</ul>"] if rows else []
-
-
-def asked(questions: list[dict]) -> list[str]:
-    rows = "".join(
-        f"<li><em>{teaching.inline(each['ask'])}</em> {teaching.inline(each['say'])}</li>"
-        for each in questions
-    )
-    return [f"<p><strong>Students ask</strong></p><ul>{rows}</ul>"] if rows else []
+def listed(title: str, rows: list[dict], form: str) -> list[str]:
+    """Return a list below a title, a line a row in this form; nothing without rows."""
+    texts = [{key: teaching.inline(text) for key, text in row.items()} for row in rows]
+    lines = "".join(f"<li>{form.format_map(each)}</li>" for each in texts)
+    return [f"<p><strong>{title}</strong></p><ul>{lines}</ul>"] if rows else []
 
 
 def solved(stem: str) -> str:

@@ -76,7 +76,7 @@ def write_materials(app, exception) -> None:
         deck = write_deck(path, book, folder)
         if slides.is_own(path):
             titles.append((deck.stem, html.escape(deck.title)))
-    write_handouts(Path(app.outdir), stems)
+    write_handouts(folder, book.pages)
     write(folder / "index.html", overview(folder, titles))
 
 
@@ -122,21 +122,17 @@ def is_newest(path: Path, others: list[Path]) -> bool:
     return all(other.stat().st_mtime_ns < written for other in others)
 
 
-def write_handouts(site: Path, stems: list[str]) -> None:
-    """Write a handout of each study into the site's folder of materials."""
-    pages = {stem: site / "notebooks" / f"{stem}.html" for stem in stems}
-    articles = {
-        stem: article_of(page.read_text(encoding="utf-8"), stem, numbers=True)
-        for stem, page in pages.items()
-    }
+def write_handouts(folder: Path, pages: dict[str, str]) -> None:
+    """Write a handout of each study, of the chapters' pages, into the folder of materials."""
+    articles = {stem: article_of(page, stem, numbers=True) for stem, page in pages.items()}
     for article in articles.values():
         letters.widen(article)
-    for stem in stems:
+    for stem in articles:
         if stem.startswith("study"):
             sheet = handout(articles, stem, needs.notes(stem).get("hand"))
-            letters.check_handout(stem, sheet, site / FOLDER)
-            write(site / FOLDER / f"handout_{stem}.html", sheet)
-    write(site / FOLDER / "handout_summaries.html", summaries(articles))
+            letters.check_handout(stem, sheet, folder)
+            write(folder / f"handout_{stem}.html", sheet)
+    write(folder / "handout_summaries.html", summaries(articles))
 
 
 def contents(env) -> list[str]:
@@ -263,17 +259,14 @@ def paper_exercises(articles: dict[str, Tag], stem: str, seen: list[Tag]) -> lis
     for label, places in needs.of_exercises(article, stem, needs.written(stem)).items():
         exercise = article.find(id=label)
         beside = needs.following(exercise)
-        if any("def " in needs.code(each) for each in beside if is_check(each)):
+        checks = [each for each in beside if "tag_exercise-check" in each.get("class", [])]
+        if any("def " in needs.code(each) for each in checks):
             continue
         parts.append(needs.shown(exercise))
         parts += unseen(articles, places, f"{stem}, {label}", seen)
         tables = [each.find(class_="table-scroll") for each in beside if given(each)]
         parts += [needs.shown(each) for each in tables if each]
     return parts
-
-
-def is_check(element: Tag) -> bool:
-    return "tag_exercise-check" in element.get("class", [])
 
 
 def given(element: Tag) -> bool:
@@ -305,7 +298,7 @@ def discussed(article: Tag) -> list[str]:
 # Quizzes
 
 
-def quiz(stem: str, folder: Path = QUIZZES) -> dict | None:
+def quiz(stem: str) -> dict | None:
     """Return a chapter's quiz, or None: a title and questions, each with options and the right one.
 
     Raises
@@ -313,7 +306,7 @@ def quiz(stem: str, folder: Path = QUIZZES) -> dict | None:
     ValueError
         Naming file and question, if a question has no right option, or more than one, or no reason.
     """
-    path = folder / f"{stem}.yml"
+    path = QUIZZES / f"{stem}.yml"
     if not path.is_file():
         return None
     found = yaml.safe_load(path.read_text(encoding="utf-8"))
