@@ -138,7 +138,7 @@ def chapters(site: Path) -> list[str]:
     return [each.removeprefix("classroom_").removesuffix(".ipynb") for each in links]
 
 
-def edition(site: Path, stems: list[str], folder: Path = needs.NOTES) -> str:
+def edition(site: Path, stems: list[str]) -> str:
     """Return the instructor's edition as one page, with addresses as the materials have them.
 
     Raises
@@ -147,7 +147,7 @@ def edition(site: Path, stems: list[str], folder: Path = needs.NOTES) -> str:
         Naming chapter, exercise and id, if an exercise needs what no page has.
     """
     articles = {stem: article(site, stem) for stem in stems}
-    parts = [chapter(articles, stem, folder) for stem in stems]
+    parts = [chapter(articles, stem) for stem in stems]
     links = [f'<li><a href="#{stem}">{title(articles[stem])}</a></li>' for stem in stems]
     terms = f'<p class="licence">{html.escape(teaching.licence())}</p>'
     body = (
@@ -184,9 +184,9 @@ def title(page: Tag) -> str:
     return page.find("h1").decode_contents()
 
 
-def chapter(articles: dict[str, Tag], stem: str, folder: Path = needs.NOTES) -> str:
+def chapter(articles: dict[str, Tag], stem: str) -> str:
     """Return one chapter: card, notes, exercises with what they need and solutions, quiz."""
-    page, known = articles[stem], needs.notes(stem, folder)
+    page, known = articles[stem], needs.notes(stem)
     parts = [f'<h2 id="{stem}">{title(page)}</h2>']
     parts += [str(each) for each in page.select(".chapter-card, .content-note")]
     if "time" in known:

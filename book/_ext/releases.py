@@ -185,15 +185,15 @@ def kept(cell) -> str:
     return text if NUMBER.search(text) else text[:LONGEST]
 
 
-def releases(folder: Path | None = None) -> list[dict]:
+def releases() -> list[dict]:
     """Return the manifests of the releases, oldest first."""
-    files = [each for each in (folder or RELEASES).glob("*.json") if each.name != ALIASES]
+    files = [each for each in RELEASES.glob("*.json") if each.name != ALIASES]
     found = [json.loads(each.read_text(encoding="utf-8")) for each in files]
     return sorted(found, key=lambda each: Version(each["version"]))
 
 
-def aliases(folder: Path | None = None) -> dict[str, str]:
-    path = (folder or RELEASES) / ALIASES
+def aliases() -> dict[str, str]:
+    path = RELEASES / ALIASES
     found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if wrong := [each for pair in found.items() for each in pair if each.count("#") != 1]:
         raise ExtensionError(f"{path}: write {wrong[0]!r} as notebooks/page.html#label")
