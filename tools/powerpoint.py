@@ -132,7 +132,7 @@ def fill(shape, parts: list[Tag], size: float, language: str) -> None:
         paragraph.alignment, paragraph.space_after = 1, Pt(6)
         texts = [(text, text.parent.name) for text in part.find_all(string=True)]
         if part.name == "li":
-            order = part.parent.find_all("li", recursive=False).index(part) + 1
+            order = len(part.find_previous_siblings("li")) + 1
             sign = f"{order}. " if part.parent.name == "ol" else "• "
             texts = [(sign, ""), *(each for each in texts if each[0].find_parent("li") is part)]
         for text, inside in texts:
@@ -165,14 +165,15 @@ def add_picture(page, part: Tag, path: Path, top: float, height: float) -> None:
 def drawn(parts: list[Tag], site: Path, folder: Path) -> dict[int, Path]:
     """Return pictures of parts of slides, by the parts' ids, as a browser draws them."""
     page, found = site / teaching.FOLDER / "drawn.html", {}
-    page.write_text(
-        PAGE.format("".join(f"<section>{part}</section>" for part in parts)), encoding="utf-8"
-    )
+    sections = "".join(f"<section>{part}</section>" for part in parts)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=teach.browser(), args=["--no-sandbox"])
         tab = running.new_page(viewport={"width": 1920, "height": 1080})
-        tab.goto(page.resolve().as_uri())
-        page.unlink()
+        page.write_text(PAGE.format(sections), encoding="utf-8")
+        try:
+            tab.goto(page.resolve().as_uri())
+        finally:
+            page.unlink()
         tab.evaluate("() => MathJax.startup.promise")
         for number, part in enumerate(parts):
             found[id(part)] = folder / f"{number}.png"
