@@ -46,9 +46,11 @@ def main(options: list[str]) -> None:
     of_book = {each.split()[0] for each in resolve("book", "".join(every), [])}
     if other := of_book - set(pins):
         raise SystemExit(f"the book and its tests need different versions: {sorted(other)}")
-    taught = resolve("teach", "".join(every), [])
-    lines = [each for each in taught if each.split()[0] not in of_book]
-    (ROOT / "requirements-teach.txt").write_text("".join(lines), encoding="utf-8")
+    taught = ROOT / "requirements-teach.txt"
+    kept = "" if options else taught.read_text(encoding="utf-8")
+    found = resolve("teach", kept + "".join(every), [])
+    lines = [each for each in found if each.split()[0] not in of_book]
+    taught.write_text("".join(lines), encoding="utf-8")
     # With the tests' markers, which may be wider.
     for path, within in ((book, True), (added, False)):
         lines = [each for each, pin in zip(every, pins, strict=True) if (pin in of_book) == within]
