@@ -564,6 +564,24 @@ def words_of(name: str) -> str:
     return words(article(name).get_text(" ").replace("\u2212", "-"))
 
 
+PEOPLE = """
+    woman women man men girl boy female male gender sex sexism race racism racial ethnic ethnicity
+    black white asian african american european indian latino arab jew jewish muslim christian
+    hindu religion nationality nation country immigrant person people human child children mother
+    father wife husband he she him her his hers they occupation job worker nurse doctor engineer
+    name names slur stereotype group groups old young skin face faces portrait disabled
+"""
+"""Words that the page for those who would rather not work with people does not have."""
+
+
+def test_the_way_out_has_no_word_of_people_and_leads_to_none(site):
+    page = article("book/things")
+    said = page.get_text(" ").lower()
+    assert not set(re.findall(r"[a-z]+", said)) & set(PEOPLE.split())
+    links = [each["href"] for each in page.find_all("a", href=True)]
+    assert [each for each in links if not each.startswith("#")] == []
+
+
 def test_no_page_is_left_over_from_an_earlier_build(site):
     found = {
         page.relative_to(site).with_suffix("").as_posix()
@@ -600,24 +618,6 @@ def resolves(name: str, link: str) -> bool:
 @cache
 def identifiers(name: str) -> set[str]:
     return {tag["id"] for tag in soup(name).find_all(id=True)}
-
-
-PEOPLE = """
-    woman women man men girl boy female male gender sex sexism race racism racial ethnic ethnicity
-    black white asian african american european indian latino arab jew jewish muslim christian
-    hindu religion nationality nation country immigrant person people human child children mother
-    father wife husband he she him her his hers they occupation job worker nurse doctor engineer
-    name names slur stereotype group groups old young skin face faces portrait disabled
-"""
-"""Words that the page for those who would rather not work with people does not have."""
-
-
-def test_the_way_out_has_no_word_of_people_and_leads_to_none(site):
-    page = article("book/things")
-    said = page.get_text(" ").lower()
-    assert not set(re.findall(r"[a-z]+", said)) & set(PEOPLE.split())
-    links = [each["href"] for each in page.find_all("a", href=True)]
-    assert [each for each in links if not each.startswith("#")] == []
 
 
 @pytest.mark.parametrize("plan", PLANS)

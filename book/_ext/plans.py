@@ -28,7 +28,7 @@ BREAK = "a break"
 KEYS = {
     "plan": ({"title", "sessions"}, {"weeks", "materials"}),
     "session": ({"name", "minutes", "slots"}, {"week", "read", "write"}),
-    "slot": ({"minutes", "show"}, {"decks", "pages", "card", "do", "hand_in", "late"}),
+    "slot": ({"minutes", "show"}, {"decks", "pages", "card", "do", "hand_in", "late", "say"}),
     "reading": ({"pages", "minutes"}, {"part"}),
     "writing": ({"minutes", "what"}, set()),
 }

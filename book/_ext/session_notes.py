@@ -87,20 +87,16 @@ def slots(session: dict, table: Tag, root: Path, notes: str) -> list[str]:
 
 
 def spoken(slot: dict, root: Path, notes: str) -> list[str]:
-    """Return what is said to the slides of a slot; the one slide of a slot has its minutes."""
-    parts, chosen = [], []
+    """Return what is said in a slot without slides, and to each slide below a link to it."""
+    said = [slides.markdown(slot["say"])] if "say" in slot else []
     chapters = [each.stem for each in (root / "notebooks").glob("*.ipynb")]
     for text in slot.get("decks", []):
         stem, names = plans.deck(text, "")[0], plans.slides_of(text, root, "")
         deck = slides.read(plans.deck_file(root, stem), chapters)
-        chosen += [(deck, each) for each in deck.slides if each.name in names]
-    for deck, each in chosen:
-        heading, told = each.heading, slides.task(each.heading)
-        if len(chosen) == 1 and told not in (0, slot["minutes"]):
-            heading += f" (here {slot['minutes']} minutes)"
-        link = f"slides_{deck.stem}.html?notes={notes}#{each.name}"
-        parts.append(
-            f'<section lang="{deck.language}"{deck.direction}><h3><a class="slide" href="{link}">'
-            f"{heading}</a></h3>{each.notes}</section>"
-        )
-    return parts
+        for each in (each for each in deck.slides if each.name in names):
+            link = f'<a class="slide" href="slides_{stem}.html?notes={notes}#{each.name}">'
+            said.append(
+                f'<section lang="{deck.language}"{deck.direction}><h3>{link}{each.heading}</a></h3>'
+                f"{each.notes}</section>"
+            )
+    return said

@@ -92,15 +92,16 @@ function talk() {
 
 const MINUTE = 60000;
 const PANEL = `<p><button type="button"></button> <b role="timer" aria-live="off"></b>
-  <label>Set to <input type="number" min="0" inputmode="numeric" aria-label="Set to minute"></label></p>
+  <label>Set to minute <input type="number" min="0" inputmode="numeric"></label></p>
   <p class="left"></p><div role="status"></div>`;
 
 const nameOf = part => part.querySelector("h2").textContent.replace(/\\[()]/g, "");
 const many = count => `${count} minute${count === 1 ? "" : "s"}`;
 
 /* What a page of notes knows, also after it was loaded again: the clock's time before its last
-   start, when that was, the place that is marked, and the slide that a deck last told. */
-const kept = { before: 0, since: null, begun: false, place: null, told: null };
+   start, when that was, the place that is marked, the clock's time when its part was entered, if
+   that is known, and the slide that a deck last told. */
+const kept = { before: 0, since: null, begun: false, place: null, entered: null, told: null };
 const key = `notes ${location.pathname}`;
 
 function keep(changes) {
@@ -122,33 +123,43 @@ function clock(parts) {
   panel.setAttribute("aria-label", "Clock");
   panel.innerHTML = PANEL;
   document.querySelector("main").append(panel);
-  const [button, timer, input, left, status] = panel.querySelectorAll("button, b, input, .left, div");
+  const [button, timer, input, state, status] = panel.querySelectorAll("button, b, input, .left, div");
   button.addEventListener("click", () => { run(kept.since === null); show(); });
   input.addEventListener("change", () => {
     if (Number.isNaN(input.valueAsNumber)) return;
-    keep({ before: Math.max(0, input.valueAsNumber) * MINUTE, since: kept.since && Date.now() });
+    const before = Math.max(0, input.valueAsNumber) * MINUTE;
+    keep({ before, since: kept.since && Date.now(), entered: null });
     show();
   });
   let said = null;
 
   function show() {
     const seconds = Math.floor(passed() / 1000);
-    const part = parts.findIndex(each => seconds < 60 * each.dataset.to);
+    const part = parts.find(each => seconds < 60 * each.dataset.to);
     const here = document.querySelector("[aria-current]")?.closest("[data-to]");
-    const late = here ? Math.floor(seconds / 60 - here.dataset.to) : 0;
+    const left = here ? Math.ceil(here.dataset.to - seconds / 60) : 0;
+    // Behind the plan is who entered a part after its first minute, or is in it after its last.
+    const entered = here && kept.entered !== null ? kept.entered / MINUTE - here.dataset.from : 0;
+    const late = here ? Math.floor(Math.max(entered, seconds / 60 - here.dataset.to)) : 0;
     timer.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-    left.textContent = [
-      part < 0 ? "" : `${many(Math.ceil(parts[part].dataset.to - seconds / 60))} left`,
+    state.textContent = [
+      left > 0 ? `${many(left)} left here` : "",
       late > 0 ? `you are ${many(late)} late` : "",
     ].filter(Boolean).join("; ");
     button.textContent = kept.since !== null ? "Pause" : kept.begun ? "Go on" : "Start";
-    const words = [part, late > 0 ? parts.indexOf(here) : ""].join();
+    const words = [parts.indexOf(part), parts.indexOf(here), late > 0].join();
     if (words === said) return;
     said = words;
+    const plan = part ? nameOf(part) : "the minutes are over";
     const line = late > 0 ? here.querySelector(":scope > .late")?.cloneNode(true) : null;
-    status.replaceChildren(`Now: ${part < 0 ? "the minutes are over" : nameOf(parts[part])}`, line ?? "");
+    const place = here && here !== part ? `Here: ${nameOf(here)}. ` : "";
+    status.replaceChildren(`${place}${place ? "By the plan" : "Now"}: ${plan}`, line ?? "");
   }
   return show;
+}
+
+function linkOf(place) {
+  return place.querySelector(":scope > h3 > a.slide, :scope > .when > a.slide");
 }
 
 /* The page of notes: mark the place of the deck's slide, or the one whose button was pressed. */
@@ -165,11 +176,18 @@ function follow() {
     show();
   }
 
+  // Who moves before the clock was started begins with the first minute of the part.
   function go(place, moved) {
-    if (moved && !kept.begun) run(true);
+    const part = place.closest("[data-to]");
+    const another = part !== places[kept.place]?.closest("[data-to]");
+    if (moved && !kept.begun) {
+      keep({ before: part.dataset.from * MINUTE });
+      run(true);
+    }
+    if (another) keep({ entered: kept.begun ? passed() : null });
     keep({ place: places.indexOf(place) });
     mark(place);
-    place.scrollIntoView();
+    if (kept.begun || place !== places.find(linkOf)) place.scrollIntoView();
   }
 
   for (const each of parts) {
@@ -188,7 +206,7 @@ function follow() {
     });
   window.addEventListener("message", event => {
     const shown = places.find(each => {
-      const link = each.querySelector(":scope > h3 > a.slide, :scope > .when > a.slide");
+      const link = linkOf(each);
       return link && new URL(link.href).pathname + link.hash === event.data;
     });
     if (!shown) return;
