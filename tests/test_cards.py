@@ -66,6 +66,14 @@ def test_thirty_slips_are_ten_of_each_heap(made):
     }
 
 
+def test_a_card_keeps_all_its_parts_and_its_title_is_text(tmp_path):
+    (tmp_path / "own.md").write_text("# A & <b>\n\n## The first\n\n## The second\n", "utf-8")
+    cards.write_all(tmp_path, tmp_path)
+    page = (tmp_path / "card_own.html").read_text("utf-8")
+    assert "<title>A &amp; &lt;b&gt;</title>" in page
+    assert "The first" in page
+
+
 def test_a_card_that_is_not_there_is_named_with_file_and_line(tmp_path):
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
     shutil.copytree(ROOT / "book", tmp_path / "book", symlinks=True)

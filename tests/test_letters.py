@@ -86,6 +86,8 @@ def test_the_smallest_letters_of_a_drawing(site, tmp_path):
     assert letters.drawing(own) == letters.Drawing(300, 100, 9)
     own.write_text('<svg viewBox="0 0 300 100"/>', encoding="utf-8")
     assert letters.size(letters.drawing(own), (10, 10)) > letters.ON_SLIDE
+    own.write_text("<svg viewBox='0,0 300,100'/>", encoding="utf-16")
+    assert letters.drawing(own) is None
     assert letters.drawing(site / "_images" / "photo.png") is None
 
 

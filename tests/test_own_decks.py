@@ -1,10 +1,12 @@
 """Decks of a lecturer's own: what the page on changing slides says is done, and what is refused."""
 
+import os
 import re
 import shutil
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import plan_zips
 import plans
@@ -291,6 +293,8 @@ def test_an_own_deck_with_the_name_of_one_of_the_book_is_refused(root, capsys):
     path.write_text(FRONT + TWO, "utf-8")
     assert make_slides.main(path, root) == 1
     assert re.search("own/foundations.md, line 1: rename the file", capsys.readouterr().err)
+    path = path.rename(path.with_name("Foundations.md"))
+    assert make_slides.main(path, root) == 1
 
 
 def test_without_a_site_or_a_deck_one_line_says_what_to_do(root, capsys):
@@ -302,6 +306,25 @@ def test_without_a_site_or_a_deck_one_line_says_what_to_do(root, capsys):
 
 
 # What is shown
+
+
+def test_the_title_of_an_own_deck_is_text_in_a_plan(root):
+    path = root / "book" / "slides" / "own" / "mine.md"
+    path.write_text(FRONT.replace("A deck", "Mice --- & <i>men") + TWO, "utf-8")
+    page = plans._screen({"show": "x", "decks": ["mine"]}, root, "n")
+    assert "Slides 1–2 of Mice --- &amp; &lt;i&gt;men</a>" in page
+
+
+def test_a_deck_that_is_taken_out_or_put_in_is_seen(root):
+    app = SimpleNamespace(srcdir=root, outdir=root / "_build" / "html")
+    index, deck = app.outdir / "teach" / "index.html", root / "book" / "slides" / "own" / "m.md"
+    deck.touch()
+    for each in teaching.sources(app):
+        os.utime(each, (1, 1))
+    os.utime(index, (2, 2))
+    assert teaching.is_newest(index, [*teaching.sources(app)])
+    deck.unlink()
+    assert not teaching.is_newest(index, [*teaching.sources(app)])
 
 
 def test_a_changed_word_of_a_deck_of_the_book_is_seen(root, capsys):

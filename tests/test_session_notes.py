@@ -3,6 +3,7 @@
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import plans
 import policy
@@ -119,13 +120,13 @@ def test_notes_of_a_plan_follow_its_decks_also_when_either_is_loaded_again(teach
     assert timer.inner_text() == "0:00"
     page.keyboard.press("ArrowRight")
     wait_for(notes, "Of x: end.")
-    timer.filter(has_text="0:01").wait_for()  # the first move began it
+    timer.filter(has_text="28:01").wait_for()  # the first move began it
     page.reload()
     page.wait_for_selector("body[data-ready]")
     page.keyboard.press("ArrowLeft")
     wait_for(notes, "Of x: task.")
     notes.reload()
-    assert timer.inner_text() >= "0:01"
+    assert timer.inner_text() >= "28:01"
     wait_for(notes, "Of x: task.")
     page.keyboard.press("ArrowRight")
     wait_for(notes, "Of x: end.")
@@ -190,6 +191,17 @@ def test_notes_are_read_on_a_phone_without_a_deck(teach, browser):
         assert axe_violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
     phone.close()
+
+
+def test_notes_of_a_deck_are_kept_and_those_of_a_plan_that_is_gone_are_removed(tmp_path):
+    root, site = course(tmp_path, SLOTS), tmp_path / "site"
+    (site / "teach").mkdir(parents=True)
+    for name in ("slides_small_mine", "notes_small_mine", "notes_gone_1"):
+        (site / "teach" / f"{name}.html").touch()
+    app = SimpleNamespace(srcdir=root, outdir=site, builder=SimpleNamespace(format="html"))
+    app.env = SimpleNamespace(all_docs=[])
+    session_notes.write_notes(app, None)
+    assert [each.stem for each in (site / "teach").glob("notes_*")] == ["notes_small_mine"]
 
 
 def test_a_slot_without_a_word_for_a_late_class_is_refused_and_a_break_is_not(tmp_path):

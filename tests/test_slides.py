@@ -120,7 +120,7 @@ def test_the_page_of_notes_follows_its_deck(shown, page):
     page.keyboard.press("ArrowRight")
     notes.wait_for_selector("#s3[aria-current]")
     assert notes.locator("[aria-current]").count() == 1
-    notes.get_by_role("timer").filter(has_text=re.compile(r"^0:0[1-9]$")).wait_for()
+    notes.get_by_role("timer").filter(has_text=re.compile(r"^\d+:0[1-9]$")).wait_for()
     notes.get_by_role("link", name="Slide 4").click()
     page.wait_for_selector("#s4.present")
     notes.wait_for_selector("#s4[aria-current]")

@@ -66,7 +66,7 @@ def add_slide(made, each: slides.Slide, pictures: dict[int, Path], language: str
 
 
 def paragraphs(text: str) -> list[Tag]:
-    found = BeautifulSoup(text, "html.parser").find_all(["p", "li"])
+    found = BeautifulSoup(text, "html.parser").select("p:not(li p), li")
     return found or BeautifulSoup(f"<p>{text}</p>", "html.parser").find_all("p")
 
 
@@ -94,7 +94,7 @@ def lay_out(page, body: BeautifulSoup, pictures: dict[int, Path], language: str)
         size -= 2
     rest, top = room - sum(tall(*part, size) for part in parts), TOP
     for name, each in parts:
-        height = rest / figures if name == "figure" else tall(name, each, size)
+        height = max(rest / figures, 1) if name == "figure" else tall(name, each, size)
         box = map(Inches, (EDGE, top, INSIDE, height - 0.1))
         if name == "text":
             fill(page.shapes.add_textbox(*box), each, size, language)

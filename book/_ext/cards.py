@@ -48,7 +48,7 @@ def write_all(folder: Path, target: Path) -> None:
     for old in [*target.glob("card_*.html"), *target.glob("print_*.html")]:
         old.unlink()
     for path in sorted(folder.glob("*.md")):
-        body = "".join(parts_of(path).values())
+        body = slides.markdown(path.read_text(encoding="utf-8"))
         page = PAGE.format(title=plans.titled(path), style=style("card"), body=body)
         (target / f"card_{path.stem}.html").write_text(page, encoding="utf-8")
     for path in sorted(folder.glob("*.yml")):

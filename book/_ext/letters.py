@@ -31,6 +31,7 @@ SHEET, HIGHEST, WIDE, CAPTION = 527, 210, 198, 100
 """In points, on a handout: width of the text; height of a figure, and of a wide one, at most; what
 a caption takes of the width beside a figure."""
 
+VIEW = re.compile(r"viewBox=[\"'][\d.-]+[\s,]+[\d.-]+[\s,]+([\d.]+)[\s,]+([\d.]+)[\"']")
 GLYPHS = re.compile(r'<g [^>]*?\bscale\(([\d.]+) -[\d.]+\)"[^>]*>(.*?)</g>', re.S)
 SMALLER = re.compile(r"<use [^>]*\bscale\(([\d.]+)\)")
 WRITTEN = re.compile(r"font(?:-size)?\s*[:=]\s*[\"']?(?:[a-z]+ )*([\d.]+)")
@@ -50,19 +51,21 @@ class Drawing:
 
 
 def drawing(path: Path) -> Drawing | None:
-    """Return what an SVG says of itself; None of a file of another kind.
+    """Return what an SVG says of itself; None of a file of another kind, or without a ``viewBox``.
 
     Matplotlib draws letters as outlines of 100 units, which it scales, and once more within a word
     for an index; others write the size.
     """
     if path.suffix != ".svg":
         return None
-    text = path.read_text(encoding="utf-8")
-    _, _, width, height = map(float, re.search(r'viewBox="([^"]*)"', text)[1].split())
+    text = path.read_text(encoding="utf-8", errors="replace")
+    view = VIEW.search(text)
+    if view is None:
+        return None
     sizes = [float(each) for each in WRITTEN.findall(text)]
     for scale, glyphs in GLYPHS.findall(text):
         sizes.append(100 * float(scale) * min([1, *map(float, SMALLER.findall(glyphs))]))
-    return Drawing(width, height, min(sizes, default=math.inf))
+    return Drawing(float(view[1]), float(view[2]), min(sizes, default=math.inf))
 
 
 def check_deck(deck: Deck, folder: Path) -> None:

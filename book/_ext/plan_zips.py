@@ -54,6 +54,8 @@ def write_zips(app, exception) -> None:
     if exception is not None or app.builder.format != "html":
         return
     site, root = Path(app.outdir), Path(app.srcdir)
+    for old in (site / "teach").glob("plan_*.zip"):
+        old.unlink()
     for path in sorted((root / "book" / "plans").glob("*.yml")):
         if f"book/plan_{path.stem}" in app.env.all_docs:
             write_zip(site, path.stem, plans.read(root, path.stem), site / "teach")
@@ -89,9 +91,9 @@ def write_zip(site: Path, name: str, plan: dict, target: Path, pdfs: Path | None
     kinds += ("classroom_{}.ipynb",)
     teach = {f"teach/{kind.format(stem)}" for stem in stems for kind in kinds}
     teach |= {f"teach/print_{name}.html", "teach/handout_summaries.html"}
+    teach |= {f"teach/notes_{name}_{n}.html" for n, _ in enumerate(plan["sessions"], start=1)}
     teach = {each for each in teach if (site / each).is_file()}
-    for kind in ("card_*.html", f"notes_{name}_*.html"):
-        teach |= {f"teach/{each.name}" for each in (site / "teach").glob(kind)}
+    teach |= {f"teach/{each.name}" for each in (site / "teach").glob("card_*.html")}
     found = held(site, dict.fromkeys(pages | teach), address())
     printed = [pdfs / f"{Path(each).stem}.pdf" for each in teach] if pdfs else []
     found |= {f"pdf/{each.name}": each.read_bytes() for each in printed if each.is_file()}

@@ -9,6 +9,7 @@ or a page that is not there. Slides are named as ``study2_masked bet`` or, from 
 ``study2_masked title..bet``. Every slot but ``a break`` says what to do when the class is late.
 """
 
+import html
 import re
 import textwrap
 from itertools import accumulate
@@ -51,7 +52,8 @@ class Plan(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         root = Path(self.env.srcdir)
         name = self.arguments[0]
-        for path in (plan_file(root, name), *deck_files(root)):
+        cards = (root / "book" / "cards").glob("*.*")
+        for path in (plan_file(root, name), *deck_files(root), *cards):
             self.env.note_dependency(str(path))
         text = markdown(read(root, name), root, name)
         if (root / "book" / "cards" / f"{name}.yml").is_file():
@@ -162,8 +164,8 @@ def card_file(root: Path, name: str, place: str) -> Path:
 
 
 def titled(path: Path) -> str:
-    """Return the first heading of a page in Markdown."""
-    return path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")
+    """Return the first heading of a page in Markdown, as text of HTML."""
+    return html.escape(path.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# "))
 
 
 def _check_reading(reading: dict, root: Path, place: str) -> None:
@@ -305,7 +307,7 @@ def _screen(slot: dict, root: Path, notes: str) -> str:
     for text in slot.get("decks", []):
         stem, titles = deck(text, "")[0], slides_of(text, root, "")
         path = deck_file(root, stem)
-        about = yaml.safe_load(path.read_text("utf-8").split("---")[1])
+        about = yaml.safe_load(slides.LINE.split(path.read_text("utf-8-sig"))[1])
         ends = " to ".join(
             f"“{titles[each]}”" for each in dict.fromkeys([*titles][:1] + [*titles][-1:])
         )
@@ -313,7 +315,9 @@ def _screen(slot: dict, root: Path, notes: str) -> str:
         first = list(slides.outline(path)).index(next(iter(titles))) + 1
         last = first + len(titles) - 1
         number = f"Slide {first}" if first == last else f"Slides {first}–{last}"
-        shown.append(f'<a href="{address}">{number} of {about["title"]}</a>: {ends}')
+        shown.append(
+            f'<a href="{address}">{number} of {html.escape(str(about["title"]))}</a>: {ends}'
+        )
     shown += [_link(each) for each in slot.get("pages", [])]
     if "card" in slot:
         title = titled(card_file(root, slot["card"], ""))

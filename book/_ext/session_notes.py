@@ -14,6 +14,7 @@ import slides
 import teaching
 from bs4 import BeautifulSoup
 from bs4.element import Tag
+from sphinx.errors import ExtensionError
 
 
 def setup(app):
@@ -27,12 +28,21 @@ def write_notes(app, exception) -> None:
     if exception is not None or app.builder.format != "html":
         return
     site, root = Path(app.outdir), Path(app.srcdir)
-    for path in (root / "book" / "plans").glob("*.yml"):
-        for old in (site / teaching.FOLDER).glob(f"notes_{path.stem}_*.html"):
+    folder = site / teaching.FOLDER
+    decks = {each.stem.removeprefix("slides_") for each in folder.glob("slides_*.html")}
+    for old in folder.glob("notes_*.html"):
+        if old.stem.removeprefix("notes_") not in decks:
             old.unlink()
+    for path in (root / "book" / "plans").glob("*.yml"):
         if f"book/plan_{path.stem}" in app.env.all_docs:
             for number, page in enumerate(pages(site, root, path.stem), start=1):
-                teaching.write(site / teaching.FOLDER / f"notes_{path.stem}_{number}.html", page)
+                name = f"{path.stem}_{number}"
+                if name in decks:
+                    raise ExtensionError(
+                        f"{name}.md: rename this deck: session {number} of the plan {path.stem!r} "
+                        "has its name"
+                    )
+                teaching.write(folder / f"notes_{name}.html", page)
 
 
 def pages(site: Path, root: Path, name: str) -> list[str]:
@@ -85,5 +95,8 @@ def spoken(slot: dict, root: Path, notes: str) -> list[str]:
         deck = slides.read(plans.deck_file(root, stem), chapters)
         for each in (each for each in deck.slides if each.name in names):
             link = f'<a class="slide" href="slides_{stem}.html?notes={notes}#{each.name}">'
-            said.append(f"<section><h3>{link}{each.heading}</a></h3>{each.notes}</section>")
+            said.append(
+                f'<section lang="{deck.language}"{deck.direction}><h3>{link}{each.heading}</a></h3>'
+                f"{each.notes}</section>"
+            )
     return said

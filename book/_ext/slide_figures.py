@@ -63,9 +63,10 @@ def fill(deck: Deck, book: Chapters, folder: Path) -> None:
     number = 0
     for each in deck.slides:
         images = each.body.find_all("img")
-        if sum(not image["src"].startswith(("#eq", "#tab")) for image in images) > 1:
+        pictures = [image for image in images if not image["src"].startswith(("#eq", "#tab"))]
+        if len(pictures) > 1:
             raise ExtensionError(
-                f"{each.at(unquote(images[1]['src']))}: a second picture on one slide: give it a "
+                f"{each.at(unquote(pictures[1]['src']))}: a second picture on one slide: give it a "
                 "slide of its own, or make one picture of both"
             )
         for image in images:

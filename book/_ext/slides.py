@@ -33,7 +33,7 @@ NAME = re.compile(r"\s*\(([a-z0-9][a-z0-9-]*)\)=[ \t]*\n")
 UNFIT = re.compile(r"\s*\(.*\)=")
 HEADING = re.compile(r"^#+ (.*)$", re.M)
 TO_THE_LEFT = ("ar", "fa", "he", "ur")
-MINUTES = re.compile(r"(\d+)\s*min", re.I)
+MINUTES = re.compile(r"(\d+)\s*min(?:s?\b|[uū](?!s))", re.I)
 
 HEAD = """<link rel="stylesheet" href="../_static/vendor/reveal/reveal.css">
 <link rel="stylesheet" href="../_static/slides.css">
@@ -95,7 +95,7 @@ class Deck:
     @property
     def direction(self) -> str:
         """The attribute of a slide that says from which side it is read."""
-        return ' dir="rtl"' if self.language.startswith(TO_THE_LEFT) else ""
+        return ' dir="rtl"' if self.language.split("-")[0] in TO_THE_LEFT else ""
 
 
 def tex(content: str, options: dict) -> str:
@@ -128,7 +128,7 @@ def files(folder: Path | None = None) -> list[Path]:
 
 
 def is_own(path: Path) -> bool:
-    return path.resolve().parent != SLIDES
+    return path.resolve().parent != SLIDES.resolve()
 
 
 def read(path: Path, chapters: list[str]) -> Deck:
@@ -216,7 +216,8 @@ def front_matter(path: Path, text: str, chapters: list[str]) -> dict:
     for key, (is_wrong, why) in wrong.items():
         if is_wrong:
             raise ExtensionError(f"{path.name}, {line_of(key, text)}: {why}")
-    if is_own(path) and (path.stem in decks or not re.fullmatch(r"[\w-]+", path.stem, re.A)):
+    taken = path.stem.lower() in decks  # some disks hold one file of both names
+    if is_own(path) and (taken or not re.fullmatch(r"[\w-]+", path.stem, re.A)):
         raise ExtensionError(
             f"{path}, line 1: rename the file: letters, digits, - and _, and not the name of a "
             f"deck of the book, such as my_{re.sub(r'[^a-z0-9_]+', '_', path.stem.lower())}.md"
@@ -389,7 +390,11 @@ def begins(deck: Deck) -> list[int]:
 
 
 def task(heading: str) -> int:
-    """Return the minutes that a heading names for a task, as *Your turn (5 min)*, or 0."""
+    """Return the minutes that a heading names for a task, as *Your turn (5 min)*, or 0.
+
+    >>> [task(each) for each in ("Du bist dran: 5 Minuten", "12 minorities", "9 minus 3")]
+    [5, 0, 0]
+    """
     found = MINUTES.search(heading)
     return int(found[1]) if found else 0
 

@@ -107,12 +107,13 @@ def date_materials(app, exception) -> None:
 def sources(app) -> list[Path]:
     """Return what materials are made of: pages of chapters, notebooks, decks, quizzes, our code."""
     book = Path(app.srcdir) / "book"
-    folders = [book / name for name in ("slides", "quizzes", "instructor", "_ext")]
-    folders += [Path(app.srcdir) / "notebooks", Path(app.outdir) / "notebooks"]
-    files = [path for folder in folders for path in folder.glob("*.*")]
-    files += (book / "slides" / "own").rglob("*.*")
-    setup = CITATION.parent / "tools" / "notebook_copies.py"
-    return [*files, CITATION, CITATION.with_name("pyproject.toml"), setup]
+    written = [book / name for name in ("slides", "quizzes", "instructor")]
+    files = [path for folder in written for path in folder.rglob("*")]
+    folders = [book / "_ext", Path(app.srcdir) / "notebooks", Path(app.outdir) / "notebooks"]
+    files += [path for folder in folders for path in folder.glob("*.*")]
+    tools = [CITATION.parent / "tools" / name for name in ("notebook_copies.py", "book_index.py")]
+    # A folder is as new as what was last put into it, or taken out.
+    return [*written, *files, *tools, CITATION, CITATION.with_name("pyproject.toml")]
 
 
 def is_newest(path: Path, others: list[Path]) -> bool:

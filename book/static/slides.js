@@ -75,7 +75,7 @@ async function start() {
 function talk() {
   const link = document.querySelector('[target="notes"]');
   const asked = new URLSearchParams(location.search).get("notes");
-  if (/^\w+$/.test(asked ?? "")) link.href = `notes_${asked}.html`;
+  if (/^[\w-]+$/.test(asked ?? "")) link.href = `notes_${asked}.html`;
   let notes = null;
   const tell = () => notes?.postMessage(`${location.pathname}#${Reveal.getCurrentSlide().id}`, "*");
   Reveal.on("slidechanged", tell);
