@@ -147,7 +147,7 @@ def effect_size(
 
     .. math:: d = \frac{\operatorname{mean}_{x \in X} s(x, A, B)
                       - \operatorname{mean}_{y \in Y} s(y, A, B)}
-                     {\operatorname{std\_dev}_{w \in X \cup Y} s(w, A, B)}
+                     {\operatorname{std\,dev}_{w \in X \cup Y} s(w, A, B)}
 
     Neither this paper nor Caliskan et al. say which standard deviation is meant. The released
     code of both May et al. and Ross et al. divides by n - 1, hence ``ddof=1``; the package WEFE

@@ -43,11 +43,12 @@ SHORT = re.compile(r'"\s*\n\s*(?:\w+ \+= )?f?"')
 
 INTRODUCTION = """# Classroom notebook: {title}
 
-The exercises of the chapter, each below the data that it uses, without solutions. Run all cells
-first. A check says *Not yet* until its exercise is answered, and then *Right*. The prose is in the
-chapter.
+The exercises of the chapter, each below the data that it uses, without solutions. Run the first
+cell of code, which installs what is missing. The others print results: run them all when your
+lecturer says so, or now if you work alone. A check says *Not yet* until its exercise is answered,
+and then *Right*. The prose is in the chapter.
 
-The first cell of code installs what is missing. On a laptop with Python:
+On a laptop with Python:
 `python -m pip install jupyterlab`, then `jupyter lab` in the folder of this notebook. If the first
 cell asks for `biaslib_colab.zip`, put that file, from whoever gave you the notebook,
 beside it."""

@@ -23,7 +23,7 @@ WRITTEN = re.compile(r"(?:(\w+)#)?(.+)", re.S)
 CELL = re.compile(r"(code|output): (.+)", re.S)
 
 
-KEYS = {"time", "wrong", "asked", "hard", "needs", "hand"}
+KEYS = {"time", "wrong", "asked", "hard", "needs", "symbols", "hand"}
 
 
 def notes(stem: str, folder: Path = NOTES) -> dict:
@@ -31,8 +31,9 @@ def notes(stem: str, folder: Path = NOTES) -> dict:
 
     *time*: where minutes go; *wrong*: by exercise, answers that students give and what to say;
     *asked*: questions that students ask and answers; *hard*: where discussion gets hard, and how
-    to hold it; *needs*: by exercise, what it refers to in words; *hand*: what a handout gives to do
-    by hand: ``task``, in Markdown, ``needs``, and ``answer``, for the instructor's edition alone.
+    to hold it; *needs*: by exercise, what it refers to in words; *symbols*: what letters of its
+    measure mean, for a handout; *hand*: what a handout gives to do by hand: ``task``, in Markdown,
+    ``needs``, and ``answer``, for the instructor's edition alone.
 
     Raises
     ------

@@ -21,7 +21,8 @@ README = """{title}
 Open book/plan_{name}.html in a browser; nothing else has to be installed, and no network is needed.
 book/       the plan, what to say first, what the students get, and the method on things
 teach/      slides, speaker's notes, handouts, quizzes, cards, and slips to print; classroom
-            notebooks, which have no solutions
+            notebooks, which have no solutions; give out handout_summaries.html, what to
+            remember, after the exercises, since it answers some
 {pdf}
 notebooks/  the chapters that the plan names, as pages
 _static/    and the other folders: what the pages load

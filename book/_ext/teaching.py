@@ -129,7 +129,8 @@ def write_handouts(folder: Path, pages: dict[str, str]) -> None:
         letters.widen(article)
     for stem in articles:
         if stem.startswith("study"):
-            sheet = handout(articles, stem, needs.notes(stem).get("hand"))
+            known = {key: needs.notes(stem).get(key) or "" for key in ("hand", "symbols")}
+            sheet = handout(articles, stem, **known)
             letters.check_handout(stem, sheet, folder)
             write(folder / f"handout_{stem}.html", sheet)
     write(folder / "handout_summaries.html", summaries(articles))
@@ -203,7 +204,9 @@ def opening(chapter: Tag) -> str:
 # Handouts
 
 
-def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> str:
+def handout(
+    articles: dict[str, Tag], stem: str, hand: dict | None = None, symbols: str = ""
+) -> str:
     """Return a study on paper: question, measure, what to do by hand, exercises, their figures.
 
     Exercises that ask for a function are left out; the others come with what they refer to. What
@@ -215,8 +218,8 @@ def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> st
         Every chapter's article (:func:`article_of`), with its numbers.
     stem
         The study's chapter.
-    hand
-        What is to be done by hand, as in :mod:`needs`.
+    hand, symbols
+        What is to be done by hand, and what letters of the measure mean, as in :mod:`needs`.
 
     Raises
     ------
@@ -227,6 +230,7 @@ def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> st
     seen = article.select("div.math")[:2]
     parts = [f"<h1>{article.find('h1').decode_contents()}</h1>", opening(article.find("section"))]
     parts += ["<h2>The measure</h2>", *(needs.shown(each) for each in seen)]
+    parts.append(slides.markdown(symbols))
     if hand:
         places = [needs.place(each, stem) for each in hand["needs"]]
         parts += ["<h2>By hand</h2>", slides.markdown(hand["task"])]
@@ -238,7 +242,7 @@ def handout(articles: dict[str, Tag], stem: str, hand: dict | None = None) -> st
 
 def summaries(articles: dict[str, Tag]) -> str:
     """Return what to remember of every study, a sheet for the end of a class."""
-    parts = ["<h1>What to remember</h1>"]
+    parts = ["<h1>What to remember</h1>", "<p>For after the exercises: it answers some.</p>"]
     for article in (articles[stem] for stem in articles if stem.startswith("study")):
         listed = article.find("section", id="summary").find("ul")
         parts += [f"<h2>{article.find('h1').decode_contents()}</h2>", str(listed)]
