@@ -213,7 +213,7 @@ BAD = {
     ),
     "a translation of nothing": (
         FRONT.replace("minutes", "translates: study9\nminutes") + TWO,
-        r"line 3: 'study9' is no deck of the book; these are \['foundations'",
+        r"line 3: 'study9' is no deck in book/slides or its own/: \['foundations'",
     ),
     "no alternative text": (
         f"{FRONT}{TWO}\n![](here.png)\n",
@@ -227,7 +227,7 @@ BAD = {
     "another kind inside": (f"{FRONT}{TWO}\n![a](false.png)\n", "line 18: .* no .png inside: save"),
     "a picture of the web": (
         f"{FRONT}{TWO}\n![a](https://example.org/a.png)\n",
-        "line 18: https://example.org/a.png is not there: put",
+        "line 18: https://example.org/a.png is on the web: download it",
     ),
     "a label that changed": (
         f"{FRONT}{TWO}\n![](#fig-masked-cases)\n",
@@ -266,6 +266,27 @@ BAD = {
     "Norwegian": (
         FRONT.replace("minutes", "language: no\nminutes") + TWO,
         'line 3: the language is a code such as "de"',
+    ),
+    "first lines that are not closed": (
+        FRONT.replace("20\n---", "20") + TWO,
+        "line 5: close the first lines with a line of --- above this one",
+    ),
+    "a quotation mark that is not closed": (
+        FRONT.replace('deck"', "deck") + TWO,
+        "line 2: close the quotation mark that begins here",
+    ),
+    "stars between slides": (
+        FRONT + TWO.replace("Text.\n\n---", "Notes:\n\nSay.\n\n***", 1),
+        "line 13: between two slides stands a line of three dashes alone",
+    ),
+    "a line below the text": (f"{FRONT}{TWO}\n----\n", "line 18: between two slides stands a line"),
+    "a heading in the notes": (
+        f"{FRONT}{TWO}\nnotes:\n\n## Say\n",
+        "line 20: .* and no other line; notes have no headings",
+    ),
+    "a formula that is not closed": (
+        f"{FRONT}{TWO}\n$$\n\\frac{{a}}{{b\n$$\n",
+        "line 19: a formula has 2 { and 1 }",
     ),
     "no front matter": (TWO, "line 1: it begins with minutes, title between lines of ---"),
     "no heading": (f"{FRONT}Text.\n", "line 6: 0 headings, not one: a slide has one line such as"),
@@ -325,6 +346,35 @@ def test_a_deck_that_is_taken_out_or_put_in_is_seen(root):
     assert teaching.is_newest(index, [*teaching.sources(app)])
     deck.unlink()
     assert not teaching.is_newest(index, [*teaching.sources(app)])
+
+
+def test_notes_begin_in_any_case_and_an_own_deck_is_translated(root, capsys):
+    own = root / "book" / "slides" / "own"
+    (own / "mine.md").write_text(f"{FRONT}{TWO}\nnotes: Said.\n\n![](here.png)", "utf-8")
+    assert make_slides.main(own / "mine.md", root) == 1
+    assert "line 18: notes have no pictures" in capsys.readouterr().err
+    (own / "mine.md").write_text(f"{FRONT}{TWO}\nnotes: Said.\n", "utf-8")
+    assert make_slides.main(own / "mine.md", root) == 0
+    assert "Said." not in shown(root, "mine")
+    translated = FRONT.replace("minutes", "translates: mine\nlanguage: ar\nminutes") + TWO
+    (own / "mine_ar.md").write_text(f"{translated}\n![a](big.png)\n", "utf-8")
+    (own / "big.png").write_bytes(png() + bytes(5_000_000))
+    assert make_slides.main(own / "mine_ar.md", root) == 0
+    assert "line 20: big.png has 5 MB: make it smaller" in capsys.readouterr().out
+    assert '../index.html">Book' in shown(root, "mine_ar")
+
+
+@pytest.mark.parametrize(
+    ("heading", "minutes"),
+    [
+        ("## Ihr Zug (im Paar, 5 Min.)", 5),
+        ("## Your turn: 5 minutes, on paper", 5),
+        ("## What 20 minutes of news say", 0),
+        ("## Asked (12 minorities)", 0),
+    ],
+)
+def test_minutes_of_a_heading_stand_in_brackets_or_behind_a_colon(heading, minutes):
+    assert slides.task(heading) == minutes
 
 
 def test_a_changed_word_of_a_deck_of_the_book_is_seen(root, capsys):

@@ -10,6 +10,8 @@ import pytest
 import yaml
 from sphinx.errors import ExtensionError
 
+from tools import make_slides
+
 ROOT = Path(__file__).parents[1]
 NAMES = ["ninety_minutes", "half_day", "four_weeks", "semester"]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -28,6 +30,40 @@ def test_a_plan_that_does_not_add_up_stops_the_build(tmp_path):
     plans.plan_file(tmp_path, "ninety_minutes").write_text(yaml.safe_dump(plan), "utf-8")
     with pytest.raises(ExtensionError, match="'ninety_minutes', session"):
         plans.read(tmp_path, "ninety_minutes")
+
+
+MISTYPED = {
+    "a tab": ("        show: the bet", "\tshow: the bet", "line 16: put .* no tab"),
+    "a colon": ("show: the bet", "show: a bet: the", "line 16: put a text with a colon between"),
+    "a space too many": ("    minutes: 90", "     minutes: 90", "line 4: .*as many spaces"),
+    "a word for a number": ("minutes: 90", "minutes: ninety", "line 4: .*`minutes` is a number"),
+    "a deck in no list": ("[study2_masked title..bet]", "study2_masked", "line 17: .* is a list"),
+    "nothing behind a key": ("late: raise hands instead of cards", "late:", "line 20: .*a text"),
+    "a quotation mark": ('title: "Ninety', 'title: "Ninety" "', "line 1: "),
+    "late by more than there is": ("(saves 7", "(saves 8", "line 34.*saves 8 minutes of 7"),
+    "a minute too few": (
+        "minutes: 8\n        show: the",
+        "minutes: 2\n        show: the",
+        "at least",
+    ),
+    "comments alone": (None, "# study2_masked\n", "it is empty"),
+    "another encoding": (None, "title: caf\xe9 study2_masked", "save it in the encoding UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", MISTYPED)
+def test_a_plan_that_is_mistyped_is_refused_with_file_and_what_to_do(name, tmp_path):
+    old, new, expected = MISTYPED[name]
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    shutil.copytree(ROOT / "book", tmp_path / "book", symlinks=True)
+    path = plans.plan_file(tmp_path, "ninety_minutes")
+    text = path.read_text("utf-8")
+    assert old is None or old in text
+    path.write_text(text.replace(old, new, 1) if old else new, "utf-8" if old else "latin-1")
+    with pytest.raises(ExtensionError, match=f"(?s)ninety_minutes.yml.*{expected}") as error:
+        plans.read(tmp_path, "ninety_minutes")
+    found = make_slides.missed("study2_masked", tmp_path)
+    assert found == ([] if name == "comments alone" else [str(error.value)])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -24,7 +24,7 @@ except ImportError:  # few need it
 VERSION = "1.0.2"
 WIDTH, HEIGHT, EDGE, TOP = 13.333, 7.5, 0.7, 1.5
 INSIDE = WIDTH - 2 * EDGE
-LARGEST, SMALLEST, ROW, FORMULA = 26, 12, 0.45, 1.6
+LARGEST, SMALLEST, IN_TABLE, ROW, FORMULA = 26, 12, 20, 0.45, 1.6
 PAGE = """<!DOCTYPE html><meta charset="utf-8">
 <script defer src="../_static/vendor/mathjax/tex-mml-chtml.js"></script>
 <style>
@@ -63,6 +63,8 @@ def add_slide(made, each: slides.Slide, pictures: dict[int, Path], language: str
     lay_out(page, each.body, pictures, language)
     said = [plain(part) for part in paragraphs(each.notes)]
     page.notes_slide.notes_text_frame.text = "\n".join(said)
+    for paragraph in page.notes_slide.notes_text_frame.paragraphs:
+        to_the_left(paragraph, language)
 
 
 def paragraphs(text: str) -> list[Tag]:
@@ -99,7 +101,7 @@ def lay_out(page, body: BeautifulSoup, pictures: dict[int, Path], language: str)
         if name == "text":
             fill(page.shapes.add_textbox(*box), each, size, language)
         elif name == "table":
-            add_table(page, each, box, min(size, 20), language)
+            add_table(page, each, box, min(size, IN_TABLE), language)
         else:
             add_picture(page, each, pictures[id(each)], top, height - 0.15)
         top += height
@@ -120,7 +122,24 @@ def tall(name: str, part: Tag | list[Tag], size: float) -> float:
     if name == "text":
         line = INSIDE * 72 / size / 0.5
         return sum(math.ceil(len(plain(each)) / line) * size / 58 + 0.12 for each in part)
-    return {"figure": 0, "formula": FORMULA}.get(name) or ROW * len(part.find_all("tr"))
+    if name == "table":
+        return sum(rows(part, min(size, IN_TABLE)))
+    return FORMULA if name == "formula" else 0
+
+
+def rows(table: Tag, size: float) -> list[float]:
+    """Return the inches that each row of a table takes, whose cells may have several lines."""
+    cells = [row.find_all(["th", "td"]) for row in table.find_all("tr")]
+    line = (INSIDE / max(map(len, cells)) - 0.2) * 72 / size / 0.5
+    lines = [max(math.ceil(len(plain(each)) / line) for each in row) for row in cells]
+    return [max(ROW, each * size / 58 + 0.2) for each in lines]
+
+
+def to_the_left(paragraph, language: str) -> None:
+    """Begin a paragraph on the right, in languages that are read from there."""
+    if language.split("-")[0] in slides.TO_THE_LEFT:
+        for key, value in {"rtl": "1", "algn": "r"}.items():
+            paragraph._p.get_or_add_pPr().set(key, value)
 
 
 def fill(shape, parts: list[Tag], size: float, language: str) -> None:
@@ -130,6 +149,7 @@ def fill(shape, parts: list[Tag], size: float, language: str) -> None:
         frame = shape.text_frame
         paragraph = frame.paragraphs[0] if number == 0 else frame.add_paragraph()
         paragraph.alignment, paragraph.space_after = 1, Pt(6)
+        to_the_left(paragraph, language)
         texts = [(text, text.parent.name) for text in part.find_all(string=True)]
         if part.name == "li":
             order = len(part.find_previous_siblings("li")) + 1
@@ -144,9 +164,12 @@ def fill(shape, parts: list[Tag], size: float, language: str) -> None:
 
 
 def add_table(page, table: Tag, box, size: float, language: str) -> None:
-    rows = [row.find_all(["th", "td"]) for row in table.find_all("tr")]
-    shape = page.shapes.add_table(len(rows), max(map(len, rows)), *box)
-    for cells, row in zip(shape.table.rows, rows, strict=True):
+    found = [row.find_all(["th", "td"]) for row in table.find_all("tr")]
+    shape = page.shapes.add_table(len(found), max(map(len, found)), *box)
+    if language.split("-")[0] in slides.TO_THE_LEFT:
+        shape.table._tbl.tblPr.set("rtl", "1")
+    for cells, row, height in zip(shape.table.rows, found, rows(table, size), strict=True):
+        cells.height = Inches(height)
         for cell, part in zip(cells.cells, row, strict=False):
             fill(cell, [part], size, language)
 

@@ -10,6 +10,7 @@ or a page that is not there. Slides are named as ``study2_masked bet`` or, from 
 """
 
 import html
+import math
 import re
 import textwrap
 from itertools import accumulate
@@ -24,6 +25,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 LEAST_MINUTES_A_SLIDE = 1.5
+SAVED = re.compile(r"saves (\d+) minutes")
 BREAK = "a break"
 KEYS = {
     "plan": ({"title", "sessions"}, {"weeks", "materials"}),
@@ -33,6 +35,21 @@ KEYS = {
     "writing": ({"minutes", "what"}, set()),
 }
 """Keys that each part of a plan must have, and those that it may have besides."""
+
+KINDS = {
+    "minutes": "int float",
+    "week": "int float",
+    "weeks": "map",
+    "write": "map",
+    **dict.fromkeys(("sessions", "slots", "read", "decks", "pages", "materials"), "seq"),
+}
+"""What stands behind keys, as YAML calls it; behind others, text."""
+FITS = {
+    "int float": "a number, such as 5",
+    "seq": "a list: [one, another], or below it lines that begin with a dash",
+    "map": "lines with keys, such as minutes: 5",
+    "str": "a text: put it between quotation marks",
+}
 
 CARD = re.compile(r"\*\*(?:Minutes\.|Time:)\*\*\D*(\d+)\D+(\d+)")
 DECK = re.compile(r"([\w-]+)(?: ([a-z0-9-]+)(?:\.\.([a-z0-9-]+))?)?")
@@ -90,7 +107,7 @@ def read(root: Path, name: str) -> dict:
     """
     if not plan_file(root, name).is_file():
         raise ExtensionError(f"plan {name!r}: there is no {plan_file(root, name)}")
-    plan = yaml.safe_load(plan_file(root, name).read_text(encoding="utf-8"))
+    plan = _loaded(plan_file(root, name))
     _has_keys(plan, "plan", f"plan {name!r}")
     for session in plan["sessions"]:
         place = f"plan {name!r}, session {session.get('name')!r}"
@@ -123,6 +140,33 @@ def read(root: Path, name: str) -> dict:
     return plan
 
 
+def _loaded(path: Path) -> dict:
+    """Return what a file says, or refuse it as no YAML, or for a value of another kind."""
+    text = slides.text_of(path)
+    try:
+        plan, node = yaml.safe_load(text), yaml.compose(text, yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise slides.refusal(path, error) from error
+    if node is None:
+        raise ExtensionError(f"{path.name}: it is empty: a plan has title and sessions")
+    _check_kind(node, path, "plan", "map")
+    return plan
+
+
+def _check_kind(node: yaml.Node, path: Path, key: str, kind: str) -> None:
+    found = node.tag.rpartition(":")[2]
+    if found not in kind.split():
+        place = f"{path.name}, line {node.start_mark.line + 1}"
+        raise ExtensionError(f"{place}: what stands behind or in `{key}` is {FITS[kind]}")
+    if found == "map":
+        for name, value in node.value:
+            usual = "int float" if key == "weeks" else KINDS.get(name.value, "str")
+            _check_kind(value, path, name.value, usual)
+    elif found == "seq":
+        for each in node.value:
+            _check_kind(each, path, key, "map" if key in ("sessions", "slots", "read") else "str")
+
+
 def _line(path: Path, names: list[str]) -> str:
     """Return where one of the names first stands in a file, as ``(x.yml, line 7)``."""
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -142,14 +186,21 @@ def _check_slot(slot: dict, root: Path, place: str) -> None:
     _has_keys(slot, "slot", place)
     if "late" not in slot and slot["show"] != BREAK:
         raise ExtensionError(f"{place}: it has no `late`, what to do when the class is late")
+    if saved := [
+        each for each in SAVED.findall(slot.get("late", "")) if int(each) > slot["minutes"]
+    ]:
+        raise ExtensionError(
+            f"{place}: `late` saves {saved[0]} minutes of {slot['minutes']}: say fewer"
+        )
     shown = [
         each for text in slot.get("decks", []) for each in slides_of(text, root, place).values()
     ]
     tasks = [slides.task(each) for each in shown]
-    if slot["minutes"] < max(len(shown) * LEAST_MINUTES_A_SLIDE, sum(tasks)):
+    least = max(len(shown) * LEAST_MINUTES_A_SLIDE, sum(tasks))
+    if slot["minutes"] < least:
         raise ExtensionError(
             f"{place}: {len(shown)} slides, of which tasks take {sum(tasks)} minutes, "
-            f"in {slot['minutes']} minutes: give it more, and another fewer"
+            f"in {slot['minutes']} minutes: give it at least {math.ceil(least)}, and another fewer"
         )
     for page in slot.get("pages", []):
         _page(page, root, place)

@@ -23,6 +23,7 @@ KINDS = {
 }
 """Pictures that every browser shows, and what their files begin with."""
 
+LARGEST = 4  # megabytes of a picture, above which a line is printed
 LABEL = re.compile(r'id="(?:equation-)?((?:fig|eq|tab)[^"]*)"')
 
 
@@ -90,6 +91,8 @@ def fill(deck: Deck, book: Chapters, folder: Path) -> None:
 
 def check(path: Path, source: str, alt: str, place: str) -> None:
     """Refuse a picture that is not there, of an unknown kind, or without a text for it."""
+    if "://" in source:
+        raise ExtensionError(f"{place} is on the web: download it, and lay it beside the deck")
     begins = KINDS.get(path.suffix.lower())
     if begins is None:
         raise ExtensionError(f"{place} is of an unknown kind: save it as one of {', '.join(KINDS)}")
@@ -97,6 +100,8 @@ def check(path: Path, source: str, alt: str, place: str) -> None:
         raise ExtensionError(f"{place} is not there: put the picture at {path}")
     if begins not in path.read_bytes()[:200]:
         raise ExtensionError(f"{place} is no {path.suffix} inside: save it anew as one")
+    if (size := path.stat().st_size / 1e6) > LARGEST:
+        print(f"{place} has {size:.0f} MB: make it smaller, 2,000 pixels wide are enough")
     if not alt.strip():
         raise ExtensionError(
             f"{place} has no alternative text: say what it shows, ![two bars, 7 and 3]({source})"

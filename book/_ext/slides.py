@@ -28,12 +28,13 @@ SLIDES = Path(__file__).parents[1] / "slides"
 WORDS = 45
 NEEDED, ALLOWED = {"title", "minutes"}, {"chapter", "language", "translates", "without"}
 LINE = re.compile(r"^---[ \t]*$", re.M)
-NOTES = re.compile(r"^Notes:[ \t]*$", re.M)
+NOTES = re.compile(r"^Notes:", re.M | re.I)
 NAME = re.compile(r"\s*\(([a-z0-9][a-z0-9-]*)\)=[ \t]*\n")
 UNFIT = re.compile(r"\s*\(.*\)=")
 HEADING = re.compile(r"^#+ (.*)$", re.M)
+STRAY = re.compile(r"^ {0,3}(?:([-*_])(?:[ \t]*\1){2,}|#+ .*?)[ \t]*$", re.M)
 TO_THE_LEFT = ("ar", "fa", "he", "ur")
-MINUTES = re.compile(r"(\d+)\s*min(?:s?\b|[uū](?!s))", re.I)
+MINUTES = re.compile(r"(?:[(\uff08][^()]*?|[:\uff1a]\s*)\b(\d+)\s*min(?:s?\b|[uū](?!s))", re.I)
 
 HEAD = """<link rel="stylesheet" href="../_static/vendor/reveal/reveal.css">
 <link rel="stylesheet" href="../_static/slides.css">
@@ -140,10 +141,7 @@ def read(path: Path, chapters: list[str]) -> Deck:
         Naming file, line and what to do, if its front matter lacks a key or has a wrong one, a
         slide is against the rules, two have one name, or a translation lacks a slide.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ExtensionError(f"{path.name}: save it in the encoding UTF-8") from None
+    text = text_of(path)
     about = front_matter(path, text, chapters)
     found = []
     for number, (line, part) in enumerate(parts(text), start=1):
@@ -154,11 +152,33 @@ def read(path: Path, chapters: list[str]) -> Deck:
                 f"as ({each.name}-2)=, in the line before its heading"
             )
         found.append(each)
-    about.setdefault("chapter", about.get("translates", ""))
+    original = about.get("translates", "")
+    about.setdefault("chapter", original if original in chapters else "")
     deck = Deck(path, slides=found, **about)
     if deck.translates:
         check_translation(deck, text)
     return deck
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, or say how to save it."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ExtensionError(f"{path.name}: save it in the encoding UTF-8") from None
+
+
+def refusal(path: Path, error: yaml.YAMLError) -> ExtensionError:
+    """Return what to do about a file, or first lines of one, that is no YAML."""
+    mark, why = getattr(error, "problem_mark", None), getattr(error, "problem", error)
+    fix = (
+        "put a text with a colon between quotation marks, and before a line as many spaces as its "
+        "neighbours have, and no tab"
+    )
+    if "quoted scalar" in str(getattr(error, "context", "")):
+        mark, fix = error.context_mark, "close the quotation mark that begins here"
+    place = f", line {mark.line + 1}" if mark else ""
+    return ExtensionError(f"{path.name}{place}: {fix} ({why})")
 
 
 def parts(text: str) -> list[tuple[int, str]]:
@@ -174,14 +194,16 @@ def parts(text: str) -> list[tuple[int, str]]:
 def front_matter(path: Path, text: str, chapters: list[str]) -> dict:
     """Return what the first lines of a deck say, or refuse it."""
     start, *rest = LINE.split(text)
+    first = "" if start.strip() else "".join(rest[:1])
+    if inside := re.search(r"^(?:#+ |\(\S+\)=).*", first, re.M):
+        line = text.count("\n", 0, text.index(inside[0])) + 1
+        raise ExtensionError(
+            f"{path.name}, line {line}: close the first lines with a line of --- above this one"
+        )
     try:
         about = yaml.safe_load(rest[0]) if rest and not start.strip() else None
     except yaml.YAMLError as error:
-        line = getattr(error, "problem_mark", None) and error.problem_mark.line + 1
-        raise ExtensionError(
-            f"{path.name}, line {line}: put a text with a colon between quotation marks "
-            f"({getattr(error, 'problem', error)})"
-        ) from error
+        raise refusal(path, error) from error
     needed, allowed = (NEEDED, ALLOWED) if is_own(path) else (NEEDED | {"chapter"}, set())
     keys = set(about) if isinstance(about, dict) else set()
     if keys - needed - allowed or needed - keys:
@@ -190,6 +212,7 @@ def front_matter(path: Path, text: str, chapters: list[str]) -> dict:
             f"of ---, and may have {', '.join(sorted(allowed)) or 'nothing'} besides"
         )
     decks = [each.stem for each in SLIDES.glob("*.md")]
+    others = [each.stem for each in files(SLIDES)]
     minutes, without = about["minutes"], about.get("without", [])
     language = about.get("language", "en")
     wrong = {
@@ -208,8 +231,8 @@ def front_matter(path: Path, text: str, chapters: list[str]) -> dict:
             f'the language is a code such as "de" or "pt-BR", and not {language!r}',
         ),
         "translates": (
-            about.get("translates", "") not in ["", *decks],
-            f"{about.get('translates')!r} is no deck of the book; these are {sorted(decks)}",
+            about.get("translates", "") not in ["", *others],
+            f"{about.get('translates')!r} is no deck in book/slides or its own/: {others}",
         ),
         "without": (not isinstance(without, list), "name the slides as in [bet, title]"),
     }
@@ -252,13 +275,17 @@ def slide(text: str, path: Path, line: int, number: int, language: str = "en") -
     heading = headings[0].extract().decode_contents()
     notes = markdown("".join(said), language)
     found = Slide(name, path.name, line, text, heading, body, notes)
+    check_ends(found)
+    check_formulas(found)
     if "![" in body.get_text():
         raise ExtensionError(
             f"{found.at('![')}: this is no picture: rename it so that its name has no spaces, and "
             "put none between ] and ("
         )
     if "<img " in notes:
-        raise ExtensionError(f"{found.at('Notes:')}: notes have no pictures: put it on the slide")
+        raise ExtensionError(
+            f"{found.at(NOTES.search(text)[0])}: notes have no pictures: put it on the slide"
+        )
     if is_own(path):
         if found.words > WORDS:
             print(f"{place}: {found.words} words; slides of the book have {WORDS} at most")
@@ -270,6 +297,32 @@ def slide(text: str, path: Path, line: int, number: int, language: str = "en") -
         if own.rstrip().endswith(":"):
             raise ExtensionError(f"{place}: the item {own.strip()!r} ends in a colon")
     return found
+
+
+def check_ends(each: Slide) -> None:
+    """Refuse a line that was meant to end the slide, and a heading among the notes."""
+    if "<hr" not in f"{each.body}{each.notes}" and not re.search(r"<h\d", each.notes):
+        return
+    own = HEADING.search(each.source)
+    strays = [found for found in STRAY.finditer(each.source) if not own or found[0] != own[0]]
+    before = each.source[: strays[0].start()] if strays else ""
+    raise ExtensionError(
+        f"{each.file}, line {each.line + before.count(chr(10))}: between two slides stands a line "
+        "of three dashes alone, ---, and no other line; notes have no headings"
+    )
+
+
+def check_formulas(each: Slide) -> None:
+    for math in BeautifulSoup(f"{each.body}{each.notes}", "html.parser").select(".math"):
+        bare = re.sub(r"\\[\\{}]", "", math.get_text())
+        for pair in (("{", "}"), (r"\\left\b", r"\\right\b"), (r"\\begin\b", r"\\end\b")):
+            first, last = (len(re.findall(sign, bare)) for sign in pair)
+            if first != last:
+                place = each.at(math.get_text().strip()[2:-2].split("\n")[0])
+                opening, closing = (sign.strip("\\b") for sign in pair)
+                raise ExtensionError(
+                    f"{place}: a formula has {first} {opening} and {last} {closing}: close each"
+                )
 
 
 def named(text: str, number: int) -> tuple[str, str]:
@@ -288,7 +341,7 @@ def named(text: str, number: int) -> tuple[str, str]:
 
 def outline(path: Path) -> dict[str, str]:
     """Return the heading of each slide of a deck, in Markdown, by the slide's name."""
-    texts = [each for _, each in parts(path.read_text(encoding="utf-8-sig"))]
+    texts = [each for _, each in parts(text_of(path))]
     headings = [HEADING.search(each) for each in texts]
     names = [named(each, number)[0] for number, each in enumerate(texts, start=1)]
     return {name: found[1] for name, found in zip(names, headings, strict=True) if found}
@@ -296,7 +349,8 @@ def outline(path: Path) -> dict[str, str]:
 
 def check_translation(deck: Deck, text: str) -> None:
     """Refuse a translation without a slide that it does not list, or that lists one too many."""
-    original = outline(SLIDES / f"{deck.translates}.md")
+    path = next(each for each in files(SLIDES) if each.stem == deck.translates)
+    original = outline(path)
     if unknown := [each for each in deck.without if each not in original]:
         raise ExtensionError(
             f"{deck.path.name}, {line_of('without', text)}: {deck.translates}.md has no slide "
