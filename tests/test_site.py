@@ -77,10 +77,18 @@ NOTEBOOKS = [name for name in documents() if (ROOT / f"{name}.ipynb").exists()]
 PAGES = [*documents(), *sorted(GENERATED)]
 DECKS = [path.stem for path in sorted((ROOT / "book" / "slides").glob("*.md"))]
 PLANS = [path.stem for path in sorted((ROOT / "book" / "plans").glob("*.yml"))]
+
+
+def sessions(plan: str) -> range:
+    """The numbers of a plan's sessions."""
+    text = (ROOT / "book" / "plans" / f"{plan}.yml").read_text(encoding="utf-8")
+    return range(1, len(yaml.safe_load(text)["sessions"]) + 1)
+
+
 MATERIALS = [
     "teach/index",
     *(f"teach/{kind}_{stem}" for stem in DECKS for kind in ("slides", "notes")),
-    *(f"teach/notes_{plan}_1" for plan in PLANS),
+    *(f"teach/notes_{plan}_{k}" for plan in PLANS for k in sessions(plan)),
     *(f"teach/handout_{Path(name).name}" for name in NOTEBOOKS if "/study" in name),
     "teach/handout_summaries",
     *(f"teach/quiz_{path.stem}" for path in sorted((ROOT / "book" / "quizzes").glob("*.yml"))),

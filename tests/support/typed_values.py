@@ -297,6 +297,7 @@ arrows = np.array(
 )
 things = np.round((arrows[:, 0] - arrows[:, 1]) / np.hypot(*arrows.T), 9)
 things_d = association.effect_size_of_scores(things[:3], things[3:], ddof=1)
+tie = said("notebooks/study2_masked.ipynb", "−0.24 | [*] to [*] | 6 and 6")
 in_either_order = said(
     "notebooks/study2_masked.ipynb",
     "probability of [*] in one picture, [*] in a second and [*] in a third, and [*] without",
