@@ -164,7 +164,7 @@ def test_the_worked_example_fills_in_every_section_of_the_template():
     cells = nbformat.read(ROOT / "notebooks" / "capstone.ipynb", as_version=4).cells
     text = "\n".join(each.source for each in cells if each.cell_type == "markdown")
     rubric = text.split("### Rubric")[1].split("\n\n")[1].splitlines()[2:]
-    marked = re.findall(r"^\* - (.*)$", text.split("} The worked example, marked")[1], re.M)
+    marked = re.findall(r"^\* - (.*)$", text.split("{solution} ex-capstone-mark")[1], re.M)
     assert [each.split("|")[1].strip() for each in rubric] == marked[1 : len(rubric) + 1]
 
 

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-import letters
+import font_sizes
 import nbformat
 import pytest
 import slide_figures
@@ -79,29 +79,29 @@ def deck_of(folder, name, heading="Heading", text="One line."):
 
 
 def test_the_smallest_letters_of_a_drawing(site, tmp_path):
-    assert letters.drawing(site / "_images" / "wide.svg").smallest == pytest.approx(10, abs=0.1)
+    assert font_sizes.drawing(site / "_images" / "wide.svg").smallest == pytest.approx(10, abs=0.1)
     own = tmp_path / "own.svg"
     words = '<text font-size="14">a</text><text style="font: italic 9px serif">b</text>'
     own.write_text(f'<svg viewBox="0 0 300 100">{words}</svg>', encoding="utf-8")
-    assert letters.drawing(own) == letters.Drawing(300, 100, 9)
+    assert font_sizes.drawing(own) == font_sizes.Drawing(300, 100, 9)
     own.write_text('<svg viewBox="0 0 300 100"/>', encoding="utf-8")
-    assert letters.size(letters.drawing(own), (10, 10)) > letters.ON_SLIDE
+    assert font_sizes.size(font_sizes.drawing(own), (10, 10)) > font_sizes.ON_SLIDE
     own.write_text("<svg viewBox='0,0 300,100'/>", encoding="utf-16")
-    assert letters.drawing(own) is None
-    assert letters.drawing(site / "_images" / "photo.png") is None
+    assert font_sizes.drawing(own) is None
+    assert font_sizes.drawing(site / "_images" / "photo.png") is None
 
 
 def test_small_letters_are_refused_with_what_would_do(site, monkeypatch, capsys):
-    letters.check_deck(deck_of(site, "a"), site / "teach")
+    font_sizes.check_deck(deck_of(site, "a"), site / "teach")
     assert "x.md, line 19: #fig-a: its smallest" in capsys.readouterr().out  # a lecturer's own deck
-    monkeypatch.setattr(letters, "is_own", lambda path: False)
-    letters.check_deck(deck_of(site, "a-wide"), site / "teach")
-    letters.check_deck(deck_of(site, "photo"), site / "teach")
+    monkeypatch.setattr(font_sizes, "is_own", lambda path: False)
+    font_sizes.check_deck(deck_of(site, "a-wide"), site / "teach")
+    font_sizes.check_deck(deck_of(site, "photo"), site / "teach")
     with pytest.raises(ExtensionError, match=r"x.md, line 19: #fig-a: .* 1\d\.\d px .* 5\.\d high"):
-        letters.check_deck(deck_of(site, "a"), site / "teach")
+        font_sizes.check_deck(deck_of(site, "a"), site / "teach")
     text = "\n\n".join([LONG] * 3)
     with pytest.raises(ExtensionError, match=r"#fig-a-wide: .* less than 26; .* 2\.\d high"):
-        letters.check_deck(deck_of(site, "a-wide", text=text), site / "teach")
+        font_sizes.check_deck(deck_of(site, "a-wide", text=text), site / "teach")
 
 
 def test_phones_get_the_figure_of_the_page(site, browser):
@@ -118,11 +118,11 @@ def test_phones_get_the_figure_of_the_page(site, browser):
 def test_a_handout_has_the_wide_figure_under_the_number_of_the_other(site):
     article = teaching.article_of(BOTH, "x", numbers=True)
     with pytest.raises(ExtensionError, match=r"handout_x: Fig. 1.1: .* pt, less than 8"):
-        letters.check_handout("x", str(article), site / "teach")
-    letters.widen(article)
+        font_sizes.check_handout("x", str(article), site / "teach")
+    font_sizes.widen(article)
     assert article.find(id="fig-a").img["alt"] == "Wide."
     assert "Fig. 1.1" in article.find(id="fig-a").get_text()
-    letters.check_handout("x", str(article), site / "teach")
+    font_sizes.check_handout("x", str(article), site / "teach")
 
 
 def test_slides_show_letters_as_large_as_computed(site, browser):
@@ -148,7 +148,7 @@ def test_handouts_show_letters_as_large_as_computed(site, browser):
         article = teaching.article_of(BOTH, "x", numbers=True)
         article.find(id="fig-photo").decompose()
         if kind:
-            letters.widen(article)
+            font_sizes.widen(article)
         path = site / "teach" / "handout_x.html"
         parts = {"title": "x", "kind": "handout", "script": "", "body": f"<main>{article}</main>"}
         path.write_text(teaching.PAGE.format(**parts), encoding="utf-8")
@@ -191,7 +191,7 @@ def test_a_page_keeps_what_is_drawn_for_slides_in_a_template(tmp_path):
     page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     kept = BeautifulSoup(page, "html.parser").find("template", id="fig-a-wide")
     assert kept.img["alt"] == "Alt of fig-a-wide."
-    assert letters.drawing(tmp_path / "site" / kept.img["src"])
+    assert font_sizes.drawing(tmp_path / "site" / kept.img["src"])
     assert "Fig. 2" in page
     assert "Fig. 3" not in page
     assert page.count(">draw<") == page.count("A caption.") == 2

@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-import letters
+import font_sizes
 import needs
 import slides
 import yaml
@@ -90,7 +90,7 @@ def write_deck(path: Path, book: Chapters, folder: Path) -> slides.Deck:
     """Write the pages of a deck, of its slides and of its notes, into a folder of the site."""
     deck = slides.read(path, list(book.pages))
     fill(deck, book, folder)
-    letters.check_deck(deck, folder)
+    font_sizes.check_deck(deck, folder)
     for kind, parts in slides.pages(deck).items():
         page = PAGE.format(**parts).replace('lang="en"', f'lang="{deck.language}"', 1)
         write(folder / f"{kind}_{deck.stem}.html", page)
@@ -126,12 +126,12 @@ def write_handouts(folder: Path, pages: dict[str, str]) -> None:
     """Write a handout of each study, of the chapters' pages, into the folder of materials."""
     articles = {stem: article_of(page, stem, numbers=True) for stem, page in pages.items()}
     for article in articles.values():
-        letters.widen(article)
+        font_sizes.widen(article)
     for stem in articles:
         if stem.startswith("study"):
             known = {key: needs.notes(stem).get(key) or "" for key in ("hand", "symbols")}
             sheet = handout(articles, stem, **known)
-            letters.check_handout(stem, sheet, folder)
+            font_sizes.check_handout(stem, sheet, folder)
             write(folder / f"handout_{stem}.html", sheet)
     write(folder / "handout_summaries.html", summaries(articles))
 
